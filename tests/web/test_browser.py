@@ -324,3 +324,12 @@ def test_an_empty_history_says_what_to_type(browser: Any, tmp_path: Path) -> Non
         window = Window(browser, address)
         assert "proctor demo" in window.open("/").locator("main").inner_text()
         assert window.problems == []
+
+
+def test_a_sample_opens_at_the_epoch_that_the_filter_is_about(window: Window) -> None:
+    """planets-1 failed in the first of five epochs and passed in the others; epochs are counted from 1."""
+    pressed = '.tabs.epochs [aria-pressed="true"]'
+    for query, epoch in {"o.default=passed": "2", "outcome=failed": "1", "outcome=passed": "2", "epoch=4": "4"}.items():
+        page = window.open(f"/#/runs/run-04?{query}&sample=planets-1")
+        assert page.locator(pressed).inner_text().strip().endswith(epoch)
+    assert window.problems == []
