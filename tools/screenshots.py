@@ -39,6 +39,7 @@ PICTURES = (
     Picture("compare", "/#/compare?a=run-03%40medium&b=run-03%40small", height=860),
     Picture("rubrics", "/#/runs/run-05/rubrics", height=620),
     Picture("trends", "/#/trends?name=observatory&run=run-02", scheme="dark", height=620),
+    Picture("label", "/#/label/run-03?evaluator=judge&annotator=ada&size=30", height=620),
     Picture("phone", "/#/runs/run-03", width=390, height=760),
 )
 

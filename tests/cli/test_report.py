@@ -28,7 +28,8 @@ def stored(project: Project) -> Project:
 def test_the_ending_names_the_format(stored: Project, name: str, start: str) -> None:
     """Without --format; an own file is replaced, if its format can be recognized."""
     result = stored.proctor("report", "--output", name)
-    assert (result.code, result.out) == (0, f"wrote {name}\n")
+    created = "created the folder new\n" if "/" in name else ""
+    assert (result.code, result.out) == (0, f"{created}wrote {name}\n")
     assert (stored.folder / name).read_text().startswith(start)
     assert stored.proctor("report", "latest", "--output", name).code == (2 if name.endswith(".txt") else 0)
 
@@ -36,7 +37,7 @@ def test_the_ending_names_the_format(stored: Project, name: str, start: str) -> 
 def test_a_folder_gets_every_format(stored: Project) -> None:
     """Under the name of each format; one configuration can be selected."""
     result = stored.proctor("report", "exam@default", "--format", "junit", "--format", "csv", "--output", "out")
-    assert result.out == "wrote out/report.xml\nwrote out/report.csv\n"
+    assert result.out == "created the folder out\nwrote out/report.xml\nwrote out/report.csv\n"
     suites = ET.parse(stored.folder / "out/report.xml").getroot()
     assert [suite.get("name") for suite in suites] == ["exam/default"]
 
@@ -54,6 +55,7 @@ def test_a_dash_prints(stored: Project) -> None:
         (("--format", "csv", "--format", "json", "--output", "x.csv"), "2 formats do not fit into one file"),
         (("--format", "csv", "--format", "json", "--output", "-"), "2 formats do not fit into one file"),
         (("--format", "cvs"), "unknown report format 'cvs'"),
+        (("--json",), "Fix: write --format json"),
         (("--output", "app.py"), "the file exists and is a Python file, not a report"),
         (("exam@slow", "--output", "x.md"), "slow"),
         (("nothing", "--output", "x.md"), "nothing"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -270,9 +271,9 @@ def test_outputs_are_labelled_by_keyboard(browser: Any, tmp_path: Path) -> None:
         window = Window(browser, address)
         page = window.open("/#/runs/run-00")
         page.get_by_role("link", name="Label").press("Enter")
-        page.get_by_label("Outputs").fill("5")
-        page.get_by_label("Annotator").fill("ana")
-        page.get_by_label("Annotator").press("Enter")
+        page.get_by_label("Number of outputs").fill("5")
+        page.get_by_label("Your name").fill("ana")
+        page.get_by_label("Your name").press("Enter")
         wait_for_heading(page, "1 of 5")
         press(page, {"p": "2 of 5", "f": "3 of 5"})
         press(page, {"p": "4 of 5", "u": "3 of 5"})
@@ -282,7 +283,7 @@ def test_outputs_are_labelled_by_keyboard(browser: Any, tmp_path: Path) -> None:
         page.keyboard.press("c")
         page.keyboard.type("pfsu: unclear")
         page.keyboard.press("Enter")
-        press(page, {"p": "5 of 5", "s": "5 of 5 labelled by ana"})
+        press(page, {"p": "5 of 5", "s": "Done: ana has labelled all 5 drawn outputs."})
         page.get_by_text("card weak").wait_for()
         assert "4 labels, and a card needs 30" in page.locator("main").inner_text()
         assert find_barriers(page) == []
@@ -302,7 +303,10 @@ def press(page: Any, headings: dict[str, str]) -> None:
 
 
 def wait_for_heading(page: Any, text: str) -> None:
-    page.get_by_role("heading", name=text, level=1, exact=True).wait_for()
+    """Wait for a heading; that of an output continues with a question."""
+    page.get_by_role(
+        "heading", name=re.compile(rf"^(Output )?{re.escape(text)}(: does it pass “judge”\?)?$")
+    ).wait_for()
 
 
 def test_flaky_samples_are_listed_with_links(window: Window) -> None:
@@ -320,3 +324,12 @@ def test_an_empty_history_says_what_to_type(browser: Any, tmp_path: Path) -> Non
         window = Window(browser, address)
         assert "proctor demo" in window.open("/").locator("main").inner_text()
         assert window.problems == []
+
+
+def test_a_sample_opens_at_the_epoch_that_the_filter_is_about(window: Window) -> None:
+    """planets-1 failed in the first of five epochs and passed in the others; epochs are counted from 1."""
+    pressed = '.tabs.epochs [aria-pressed="true"]'
+    for query, epoch in {"o.default=passed": "2", "outcome=failed": "1", "outcome=passed": "2", "epoch=4": "4"}.items():
+        page = window.open(f"/#/runs/run-04?{query}&sample=planets-1")
+        assert page.locator(pressed).inner_text().strip().endswith(epoch)
+    assert window.problems == []

@@ -30,7 +30,10 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
 def pages(text: str) -> dict[str, Any]:
     """The data blocks of a file, as the client decodes them."""
     blocks = re.findall(rf'<script type="{re.escape(html.DATA_TYPE)}" data-path="([^"]*)">([^<]*)</script>', text)
-    return {path: msgspec.json.decode(zlib.decompress(base64.b64decode(data))) for path, data in blocks}
+    base85 = str.maketrans(".,", "<&")
+    return {
+        path: msgspec.json.decode(zlib.decompress(base64.b85decode(data.translate(base85)))) for path, data in blocks
+    }
 
 
 def test_it_contains_every_page(text: str) -> None:
@@ -39,7 +42,8 @@ def test_it_contains_every_page(text: str) -> None:
     [run_id] = [each["run_id"] for each in found["runs"]["runs"]]
     base = f"runs/{run_id}"
     assert set(found) == {
-        "home", "runs", base, f"{base}/grid", f"{base}/scores", f"{base}/metadata", f"{base}/details/0", "compare",
+        "home", "runs", base, f"{base}/overview", f"{base}/grid", f"{base}/scores", f"{base}/numbers",
+        f"{base}/metadata", f"{base}/details/0", "compare",
         f"{base}/comparisons", f"{base}/judges", f"{base}/slices?by=topic", f"{base}/slices?by=tags",
     }  # fmt: skip
     assert [detail["sample"]["id"] for detail in found[f"{base}/details/0"]][-1] == MARKUP

@@ -13,14 +13,16 @@ import pytest
 
 from proctor import Sample, Score
 from proctor.comparison.report import EvalReport
+from proctor.core.stats.intervals import wilson_interval
 from proctor.errors import ProctorError, RunNotFound, UsageError
 from proctor.records import codec
+from proctor.records.metric import Trend, TrendPoint
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
-from proctor.records.trial import OUTCOMES, EvalResult, Trial
-from proctor.reports.pages.runs import count_bins
+from proctor.records.trial import OUTCOMES, Configuration, EvalResult, Trial
+from proctor.reports.pages.judging import judges_page, rubrics_page
+from proctor.reports.pages.runs import count_bins, trend_page
 from proctor.reports.pages.samples import preview
-from proctor.reports.pages.slow import rubrics_page
 from proctor.web.pages import Pages
 from tests.web.example import MARKUP, make_history
 
@@ -57,8 +59,10 @@ def test_runs_are_listed_with_their_numbers(pages: Pages) -> None:
 
 
 def test_a_run_has_sentences_distributions_and_errors(pages: Pages, run_id: str) -> None:
-    """Everything on the page of a run comes in one answer."""
+    """The answer comes first; what needs a look at every result comes with the overview."""
     page = get(pages, f"runs/{run_id}")
+    assert [each["name"] for each in page["evaluators"]] == ["right", "short"]
+    page |= get(pages, f"runs/{run_id}/overview")
     assert page["sentences"][0].startswith("small: 2 of 4 judged passed (50.0%")
     [right, short] = page["evaluators"]
     assert (right["name"], right["counts"]["medium"]) == (
@@ -77,7 +81,8 @@ def test_the_grid_has_one_cell_for_each_result(pages: Pages, run_id: str) -> Non
     assert (grid["configurations"], grid["epochs"]) == (["small", "medium"], 1)
     outcomes = [OUTCOMES[mark] for mark in base64.b64decode(grid["outcomes"])]
     assert outcomes[:8] == ["passed", "passed", "failed", "passed", "passed", "passed", "error", "error"]
-    latencies = array("f", base64.b64decode(grid["latencies"]))
+    assert grid["numbers"] == ["latency", "tokens", "cost"]
+    latencies = array("f", base64.b64decode(get(pages, f"runs/{run_id}/numbers", column="latency")["numbers"]))
     assert latencies[0] == 12.5
     scores = array("f", base64.b64decode(get(pages, f"runs/{run_id}/scores", evaluator="right")["scores"]))
     assert list(scores[:4]) == [1.0, 1.0, 0.0, 1.0]
@@ -162,12 +167,50 @@ def test_a_metric_is_shown_by_slice(pages: Pages, run_id: str) -> None:
 
 
 def test_judges_are_compared_with_the_other_evaluators(pages: Pages, run_id: str) -> None:
-    """Every two evaluators: how often both have a verdict and agree."""
+    """Every two evaluators: how often both have a verdict and agree; four samples are too few for an interval."""
     page = get(pages, f"runs/{run_id}/judges")
     [pair] = page["pairs"]
-    assert [round(end, 4) for end in pair.pop("interval")] == [0.5291, 0.9776]
-    assert pair == {"a": "right", "b": "short", "n": 8, "agree": 7, "only_a_passed": 0, "only_b_passed": 1}
-    assert (page["judges"], page["disagreements"]) == ({}, [])
+    assert (pair.pop("interval"), "fewer than 5 clusters" in pair.pop("note")) == (None, True)
+    assert pair == {
+        "a": "right", "b": "short", "n": 8, "samples": 4, "agree": 7, "only_a_passed": 0, "only_b_passed": 1
+    }  # fmt: skip
+    assert (page["judges"], page["disagreements"], page["share"]["n"]) == ({}, [], 0)
+
+
+def test_several_results_of_a_sample_are_no_independent_evidence_of_a_judge() -> None:
+    """Ten samples judged twice: the interval of the agreement is wider than that of twenty independent results."""
+    specs = EvaluatorSpec("exact", "exact_match"), EvaluatorSpec("judge", "llm_judge", {"model": "example:judge"})
+    names = Configuration("a"), Configuration("b")
+    run = RunMetadata("r", "r", datetime(2026, 1, 1, tzinfo=UTC), "completed", evaluators=specs, configurations=names)
+    passed, failed = Score(1.0, True), Score(0.0, False)
+    results = [
+        EvalResult(
+            Trial(Sample(f"s{n}", "?"), "!", configuration=name.name),
+            {"exact": passed, "judge": passed if n < 8 else failed},
+        )
+        for n in range(10)
+        for name in names
+    ]
+    report = EvalReport(results, run)
+    page = judges_page(report, report.results.grid())
+    [pair] = page["pairs"]
+    assert (pair["n"], pair["samples"], pair["agree"], page["count"]) == (20, 10, 16, 4)
+    low, high = pair["interval"]
+    independent = wilson_interval(16, 20)
+    assert independent is not None
+    assert high - low > independent[1] - independent[0]
+    assert page["share"]["interval"] == pytest.approx((1 - high, 1 - low))
+
+
+def test_a_rescored_run_is_no_point_of_a_trend() -> None:
+    """It has the outputs of another run; it is shown, and marked, only if it is asked for."""
+    first = RunMetadata("a", "n", datetime(2026, 1, 1, tzinfo=UTC))
+    runs = [first, msgspec.structs.replace(first, run_id="b", rescored_from="a")]
+    points = Trend("pass_rate", tuple(TrendPoint(r.started_at, r.run_id, "default", 0.5, 4, None, "n") for r in runs))
+    page = trend_page(points, runs, ["pass_rate"])
+    assert ([point["run_id"] for point in page["points"]], page["rescored"]) == (["a"], 1)
+    marked = trend_page(points, runs, ["pass_rate"], with_rescored=True)["points"]
+    assert [point.get("rescored_from") for point in marked] == [None, "a"]
 
 
 def test_sessions_are_shown_by_rubric(tmp_path: Path) -> None:
@@ -207,6 +250,7 @@ def test_a_trend_names_what_changed(pages: Pages) -> None:
     [
         ("nothing", {}, "unknown page 'nothing'"),
         ("runs/latest/nothing", {}, "unknown page 'nothing'"),
+        ("runs/latest/numbers", {"column": "latncy"}, "unknown column 'latncy'"),
         ("runs/latest/scores", {}, "the query has no 'evaluator'"),
         ("runs/latest/scores", {"evaluator": "rigth"}, "unknown evaluator 'rigth'"),
         ("runs/latest/metadata", {"key": "topics"}, "unknown metadata key 'topics'"),

@@ -87,6 +87,13 @@ def proctor() -> None:
     """Evaluate LLM programs and agents: run them on a dataset, score the outputs, compare runs."""
 
 
+# Commands without --json, and what prints JSON instead.
+JSON_COMMANDS = {
+    "view": "proctor show RUN --json prints a run, proctor runs --json lists all",
+    "report": "write --format json, and --output - to print it",
+}
+
+
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     command_line = sys.argv[1:] if args is None else args
@@ -152,6 +159,8 @@ def describe_click_error(error: click.ClickException) -> ConfigError:
     path = context.command_path if context else "proctor"
     fix = f"{path} --help lists the arguments and options"
     if isinstance(error, click.NoSuchOption):
+        if error.option_name == "--json" and context and context.command.name in JSON_COMMANDS:
+            return ConfigError(f"unknown option --json of {path}", fix=JSON_COMMANDS[context.command.name])
         return ConfigError(
             f"unknown option {error.option_name}", fix=_explain_option(error.option_name, context) or fix
         )

@@ -60,6 +60,8 @@ def command(run: str, *, formats: tuple[str, ...], output: str, history: str | N
     if output == STDOUT:
         click.echo(selected[0].render(report), nl=False)
     for path, report_format in zip(paths, selected, strict=False):
+        if not path.parent.exists():
+            click.echo(f"created the folder {path.parent}")
         report_format.write(report, path)
         click.echo(f"wrote {path}")
 

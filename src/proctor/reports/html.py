@@ -32,6 +32,8 @@ MAX_COMPARED = 4
 # Metadata keys with more values make no readable slices; a report has the slices of the first keys.
 MAX_SLICES, MAX_SLICED_KEYS = 40, 20
 ENTRY_MODULE = "app.js"
+# Characters of base 85 that mean something in HTML, and others for them.
+MARKUP_FREE = str.maketrans("<&", ".,")
 
 _IMPORT = re.compile(r'^import\s*\{(?P<names>[^}]*)\}\s*from\s*"\./(?P<module>[\w-]+\.js)";[^\S\n]*$', re.MULTILINE)
 _EXPORT = re.compile(
@@ -73,9 +75,15 @@ class HTMLReporter:
             f"<title>{escape(name)} – Proctor</title>\n<style>{style}</style>\n</head>\n<body>\n"
         ).encode(errors="replace")
         for path, page in list_pages(report):
-            data = base64.b64encode(zlib.compress(codec.encode(page), 9)).decode()
+            data = encode_block(codec.encode(page))
             yield f'<script type="{DATA_TYPE}" data-path="{escape(path)}">{data}</script>\n'.encode(errors="replace")
         yield f'<script type="module">{script}</script>\n</body>\n</html>\n'.encode()
+
+
+def encode_block(data: bytes) -> str:
+    """Compress data, as text in base 85, which is a sixteenth shorter than base 64, and without `<` and `&`."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS, 9)
+    return base64.b85encode(compressor.compress(data) + compressor.flush()).decode().translate(MARKUP_FREE)
 
 
 def list_pages(report: EvalReport) -> Iterator[tuple[str, Any]]:
@@ -86,12 +94,14 @@ def list_pages(report: EvalReport) -> Iterator[tuple[str, Any]]:
         yield "runs", {"runs": []}
         return
     grid = report.results.grid()
-    page = runs.run_page(report, grid)
+    page = runs.run_page(report)
     base = f"runs/{run.run_id}"
     yield "runs", {"runs": [page["summary"]]}
     yield base, page
+    yield f"{base}/overview", runs.overview_page(report, grid)
     yield f"{base}/grid", samples.grid_page(grid)
     yield f"{base}/scores", {"scores": {name: samples.encode_numbers(column) for name, column in grid.scores.items()}}
+    yield f"{base}/numbers", {name: samples.encode_numbers(each) for name, each in samples.number_columns(grid).items()}
     yield from _list_slow_pages(report, grid, base)
     for first in range(0, len(grid.sample_ids), ROWS_PER_BLOCK):
         yield f"{base}/details/{first // ROWS_PER_BLOCK}", _detail_pages(report, grid, first)

@@ -138,7 +138,8 @@ class Pages:
         stored = self._history.runs(limit=MAX_RUNS, name=name)
         tables = self._history.stored_metrics([run.run_id for run in stored])
         names = dict.fromkeys(each for overall, _ in tables.values() for each in overall)
-        page = runs.trend_page(trend(self._history, metric, name=name), stored, list(names))
+        points = trend(self._history, metric, name=name)
+        page = runs.trend_page(points, stored, list(names), with_rescored="rescored" in query)
         return page | {"names": list(dict.fromkeys(run.name for run in self._history.runs(limit=MAX_RUNS)))}
 
 
@@ -151,6 +152,7 @@ class _OpenedReport:
         self._grid: Grid | None = None
         self._rows: dict[str, int] | None = None
         self._page: dict[str, Any] | None = None
+        self._overview: dict[str, Any] | None = None
         self._slow_pages: dict[tuple[str, str], Any] = {}
 
     @property
@@ -174,14 +176,22 @@ class _OpenedReport:
     @property
     def page(self) -> dict[str, Any]:
         if self._page is None:
-            self._page = runs.run_page(self.report, self.grid)
+            self._page = runs.run_page(self.report)
         return self._page
+
+    @property
+    def overview(self) -> dict[str, Any]:
+        if self._overview is None:
+            self._overview = runs.overview_page(self.report, self.grid)
+        return self._overview
 
     def column(self, name: str, query: Mapping[str, str]) -> Any:
         """Return a page below the run."""
         pages: dict[str, Callable[[Mapping[str, str]], Any]] = {
             "grid": lambda _: samples.grid_page(self.grid),
+            "overview": lambda _: self.overview,
             "scores": self._scores,
+            "numbers": self._numbers,
             "rows": self._row_pages,
             "search": self._search,
         }
@@ -208,6 +218,12 @@ class _OpenedReport:
         if name not in self.grid.scores:
             raise UsageError(f"unknown evaluator {name!r}", fix=suggest_name(name, self.grid.scores))
         return {"scores": samples.encode_numbers(self.grid.scores[name])}
+
+    def _numbers(self, query: Mapping[str, str]) -> dict[str, Any]:
+        name, columns = _require(query, "column"), samples.number_columns(self.grid)
+        if name not in columns:
+            raise UsageError(f"unknown column {name!r}", fix=suggest_name(name, columns))
+        return {"numbers": samples.encode_numbers(columns[name])}
 
     def _row_pages(self, query: Mapping[str, str]) -> dict[str, Any]:
         wanted = [_parse_row(text) for text in query.get("at", "").split(",") if text][:MAX_ROWS]

@@ -80,6 +80,9 @@ class Viewer:
             response = await self._run(lambda pages: pages.answer(path.removeprefix("/api/"), query))
         else:
             response = serve_file(path.removeprefix("/"), self._secret)
+            if path == "/":
+                # The statistics behind the pages take as long to import as the server: start before they are needed.
+                self._threads.submit(self._load_pages)
         await response(scope, receive, send)
 
     async def _change(self, path: str, request: Request) -> Response:
@@ -98,15 +101,17 @@ class Viewer:
     async def _run(self, act: Callable[[Pages], Any]) -> Response:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, act)
 
-    def _answer(self, act: Callable[[Pages], Any]) -> Response:
-        # The statistics behind the pages take as long to import as the server.
-        from proctor.validity.labelling import user_name
-        from proctor.web.pages import Pages
-
+    def _load_pages(self) -> Pages:
         with self._lock:
+            from proctor.validity.labelling import user_name
+            from proctor.web.pages import Pages
+
             self._pages = self._pages or Pages(self._history, "" if self._is_shared else user_name())
+            return self._pages
+
+    def _answer(self, act: Callable[[Pages], Any]) -> Response:
         try:
-            return _json(act(self._pages))
+            return _json(act(self._load_pages()))
         except RunNotFound as error:
             return _json(_describe_error(error), 404)
         except UsageError as error:

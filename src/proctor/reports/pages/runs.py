@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, pairwise
-from math import isfinite, log10
+from itertools import islice, pairwise
+from math import inf, log10
 from typing import Any
 
 import msgspec
@@ -66,6 +66,7 @@ def summarize_run(
         "configurations": [configuration.name for configuration in run.configurations],
         "evaluators": [spec.name for spec in run.evaluators],
         "code": run.provenance.code,
+        "rescored_from": run.rescored_from,
         "counts": msgspec.structs.asdict(counts),
         "warnings": len(run.warnings),
         "baselines": sorted(baselines),
@@ -80,22 +81,29 @@ def configuration_tables(run: RunMetadata, metrics: MetricTable, tables: Mapping
     return dict(tables)
 
 
-def run_page(report: EvalReport, grid: Grid, baselines: Iterable[str] = ()) -> dict[str, Any]:
-    """Describe a run: sentences, metrics, distributions, warnings and errors."""
+def run_page(report: EvalReport, baselines: Iterable[str] = ()) -> dict[str, Any]:
+    """Describe a run by what needs no look at every result: sentences, metrics and warnings."""
     run = report.metadata
     assert run is not None
     tables = configuration_tables(run, report.metrics, report.by_configuration)
-    names = {name: grid.configurations.index(name) for name in report.configurations}
-    counts = {name: _count_outcomes(grid, grid.outcomes, index) for name, index in names.items()}
     return {
         "run": run,
         "summary": summarize_run(run, tables, report.counts, baselines),
-        "sentences": headlines(report, {name: Counts(**outcomes) for name, outcomes in counts.items()}),
+        "sentences": headlines(report),
         "status_text": describe_status(report, run) or describe_early_stop(run),
         "warnings": list(run.warnings),
         "metrics": {name: list_metrics(table) for name, table in tables.items()},
-        "counts": counts,
-        "evaluators": [_describe_evaluator(spec, grid, names) for spec in run.evaluators],
+        "evaluators": [_describe_spec(spec) for spec in run.evaluators],
+    }
+
+
+def overview_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
+    """Describe the results of a run: distributions of scores and latency, errors, and flaky samples."""
+    run = report.metadata
+    assert run is not None
+    names = {name: grid.configurations.index(name) for name in report.configurations}
+    return {
+        "evaluators": [_describe_spec(spec) | _describe_scores(spec.name, grid, names) for spec in run.evaluators],
         "latency": {
             name: count_bins(_select_numbers(grid, grid.latencies, index), logarithmic=True)
             for name, index in names.items()
@@ -129,37 +137,37 @@ def _count_outcomes(grid: Grid, marks: bytes, configuration: int) -> dict[str, i
 
 
 def _select_numbers(grid: Grid, numbers: array[float], configuration: int) -> array[float]:
-    return array("f", chain.from_iterable(numbers[cells] for cells in grid.cells_of(configuration)))
+    selected = array("f")
+    for cells in grid.cells_of(configuration):
+        selected.extend(numbers[cells])
+    return selected
 
 
-def _describe_evaluator(spec: EvaluatorSpec, grid: Grid, names: Mapping[str, int]) -> dict[str, Any]:
+def _describe_spec(spec: EvaluatorSpec) -> dict[str, Any]:
+    judges = list(spec.judges_inside)
+    return {"name": spec.name, "uses": spec.uses, "parameters": spec.parameters, "judges": judges}
+
+
+def _describe_scores(evaluator: str, grid: Grid, names: Mapping[str, int]) -> dict[str, Any]:
     histograms, counts = {}, {}
-    for name, index in names.items():
-        if spec.name not in grid.marks:
-            continue
-        histograms[name] = count_bins(_select_numbers(grid, grid.scores[spec.name], index), low=0.0, high=1.0)
-        outcomes = _count_outcomes(grid, grid.marks[spec.name], index)
+    for name, index in names.items() if evaluator in grid.marks else ():
+        histograms[name] = count_bins(_select_numbers(grid, grid.scores[evaluator], index), low=0.0, high=1.0)
+        outcomes = _count_outcomes(grid, grid.marks[evaluator], index)
         counts[name] = {
             "passed": outcomes["passed"],
             "failed": outcomes["failed"],
             "errors": outcomes["error"] + outcomes["unscored"],
             "skipped": outcomes["skipped"],
         }
-    return {
-        "name": spec.name,
-        "uses": spec.uses,
-        "parameters": spec.parameters,
-        "judges": list(spec.judges_inside),
-        "histogram": histograms,
-        "counts": counts,
-    }
+    return {"histogram": histograms, "counts": counts}
 
 
 def count_bins(
     values: array[float], *, low: float | None = None, high: float | None = None, logarithmic: bool = False
 ) -> dict[str, Any]:
     """Count values in bins of equal width, or of equal ratio on a logarithmic scale of positive values."""
-    known = sorted(value for value in values if isfinite(value) and (value > 0 or not logarithmic))
+    lowest = 0.0 if logarithmic else -inf
+    known = sorted([value for value in values if lowest < value < inf])
     if not known:
         return {"edges": [], "counts": []}
     first, last = known[0] if low is None else low, known[-1] if high is None else high
@@ -182,7 +190,10 @@ def slices_page(report: EvalReport, key: str) -> dict[str, Any]:
     metric = "pass_rate"
     if report.total > MAX_COMPARED_RESULTS:
         slices = slice_results(report.results, report.metadata, report.configurations, key, {}, metric=PassRateMetric())
-        note = f"More than {MAX_COMPARED_RESULTS:,} results: to compare slices, use proctor compare with --by {key}."
+        note = (
+            f"The pass rates count all results. The run has more than {MAX_COMPARED_RESULTS:,}, so the page does not "
+            f"look for slices that say the opposite of the total: use proctor compare with --by {key}."
+        )
         slices = msgspec.structs.replace(slices, notes=(note,))
     else:
         slices = report.by(key)
@@ -210,13 +221,24 @@ def slices_page(report: EvalReport, key: str) -> dict[str, Any]:
     }
 
 
-def trend_page(trend: Trend, runs: Sequence[RunMetadata], metrics: Sequence[str]) -> dict[str, Any]:
-    """Describe a metric over runs, with what changed before each run."""
+def trend_page(
+    trend: Trend, runs: Sequence[RunMetadata], metrics: Sequence[str], *, with_rescored: bool = False
+) -> dict[str, Any]:
+    """Describe a metric over runs, with what changed before each run.
+
+    A rescored run has the outputs of another run, so it is a point only if `with_rescored`; `rescored` counts them.
+    """
     by_id = {run.run_id: run for run in runs}
     previous: dict[tuple[str, str], RunMetadata] = {}
-    points = []
+    points: list[dict[str, Any]] = []
+    rescored = set()
     for point in trend.points:
         run = by_id.get(point.run_id)
+        if run is not None and run.rescored_from is not None:
+            rescored.add(run.run_id)
+            if with_rescored:
+                points.append({**msgspec.structs.asdict(point), "changes": [], "rescored_from": run.rescored_from})
+            continue
         changes: list[str] = []
         if run is not None:
             before = previous.get((run.name, point.configuration))
@@ -228,6 +250,7 @@ def trend_page(trend: Trend, runs: Sequence[RunMetadata], metrics: Sequence[str]
         "kind": trend.kind,
         "unit": trend.unit,
         "points": points,
+        "rescored": len(rescored),
         "metrics": list(metrics),
         "names": list(dict.fromkeys(run.name for run in runs)),
     }

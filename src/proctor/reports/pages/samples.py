@@ -7,6 +7,7 @@ import sys
 import time
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import eq
 from typing import Any
 
 from proctor.records.grid import NOWHERE, Grid
@@ -32,12 +33,16 @@ def grid_page(grid: Grid) -> dict[str, Any]:
         "epochs": grid.epochs,
         "outcomes": encode_bytes(grid.outcomes),
         "values": encode_numbers(grid.values),
-        "latencies": encode_numbers(grid.latencies),
-        "tokens": encode_numbers(grid.tokens),
-        "costs": None if grid.costs is None else encode_numbers(grid.costs),
+        "numbers": list(number_columns(grid)),
         "evaluators": list(grid.marks),
         "marks": {name: encode_bytes(marks) for name, marks in grid.marks.items()},
     }
+
+
+def number_columns(grid: Grid) -> dict[str, array[float]]:
+    """Return the columns of numbers that a grid loads when it sorts or filters by them, without empty ones."""
+    columns = {"latency": grid.latencies, "tokens": grid.tokens, "cost": grid.costs}
+    return {name: column for name, column in columns.items() if column and any(map(eq, column, column))}
 
 
 def encode_bytes(data: bytes) -> str:
@@ -91,6 +96,15 @@ def _flatten(metadata: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield from ((f"{name}.{tag}", "yes") for tag in value)
         elif isinstance(value, str | int | float | bool) and len(text := to_text(value)) <= PREVIEW_LENGTH:
             yield name, text
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Yield the values inside lists and objects as texts, and whole numbers as in JavaScript, without a fraction."""
+    if isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _leaves(part)
+    elif value is not None:
+        yield to_text(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def preview(value: Any) -> str:
@@ -191,7 +205,7 @@ def search_page(results: Results, rows: Mapping[str, int], text: str, after: int
     `rows` are the rows of the samples. `cursor` is where to continue, None at the end; `share` is how much has been
     searched.
     """
-    needle = text.casefold()
+    needle = text.lower()
     deadline = time.monotonic() + SEARCH_SECONDS
     hits: set[int] = set()
     cursor, share = after, 1.0
@@ -205,16 +219,13 @@ def search_page(results: Results, rows: Mapping[str, int], text: str, after: int
 
 
 def _contains(result: EvalResult, needle: str) -> bool:
-    return any(needle in text.casefold() for text in _texts(result))
+    return any(needle in text.lower() for text in _texts(result))
 
 
+# `listTexts` in source.js searches the same texts of a one-file report; a test runs both on the same cases.
 def _texts(result: EvalResult) -> Iterator[str]:
-    trial = result.trial
-    yield trial.sample.id
-    for value in (trial.sample.input, trial.output, trial.sample.expected):
-        if value is not None:
-            yield to_text(value)
-    yield from (text for _, text in _flatten(trial.sample.metadata))
+    trial, sample = result.trial, result.trial.sample
+    yield from _leaves([sample.id, sample.input, trial.output, sample.expected, sample.metadata])
     if trial.error is not None:
-        yield str(trial.error)
+        yield from (trial.error.kind, trial.error.message)
     yield from (score.reason for score in result.scores.values())

@@ -19,7 +19,6 @@ const LOADING_DELAY = 150;
 const main = h("main", { id: "main", tabindex: "-1" });
 const trail = h("nav", { class: "trail", "aria-label": "Place" });
 const themeButton = button("Dark", toggleTheme, { class: "icon" });
-let home = { home: source.home };
 let page = null;
 let pagePath = null;
 let request = 0;
@@ -125,7 +124,7 @@ async function showPage() {
   leavePage();
   const timer = setTimeout(() => replaceContent(main, loadingState()), LOADING_DELAY);
   try {
-    const next = await findPage(address)(address, { home });
+    const next = await findPage(address)(address);
     if (current !== request) return next.destroy?.();
     page = next;
     replaceContent(main, next.element);
@@ -198,11 +197,6 @@ async function start() {
   installTooltips();
   installKeys({ "?": showKeys, t: toggleTheme });
   onNavigate(showPage);
-  try {
-    home = await source.get("home");
-  } catch {
-    // The page says what is wrong when it loads its own data.
-  }
   await showPage();
 }
 

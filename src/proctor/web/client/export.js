@@ -21,6 +21,7 @@ export async function gridToCsv(view, onProgress) {
   const { model, loader } = view;
   const rows = view.visibleRows();
   const withTexts = rows.length <= MAX_TEXT_ROWS;
+  await view.loadNumbers(model.numbers);
   const head = [
     "sample_id",
     "configuration",

@@ -108,8 +108,8 @@ export function formatProbability(p) {
 /** Describe a metric in words: value, interval, n, and what is not counted. */
 export function describeMetric(metric) {
   if (!metric || !isNumber(metric.value)) return metric?.note || "no value";
-  const parts = [`${formatValue(metric.value, metric)} of ${formatInteger(metric.n)}`];
-  if (metric.interval) parts.push(`95% ${formatInterval(metric.interval, metric)}`);
+  const parts = [`${formatValue(metric.value, metric)}, n = ${formatInteger(metric.n)}`];
+  parts.push(metric.interval ? `95% interval ${formatInterval(metric.interval, metric)}` : "no interval");
   const missing = describeMissing(metric);
   if (missing) parts.push(missing);
   return parts.join("; ") + (metric.note ? ` (${metric.note})` : "");

@@ -166,13 +166,21 @@ export class SampleGrid {
     this.update(this.params);
   }
 
-  async #loadColumns({ evaluator, metadata, group, range }) {
+  /** Load columns of numbers that are not loaded yet. */
+  async loadNumbers(names) {
+    const { model, loader } = this;
+    const missing = names.filter((name) => model.numbers.includes(name) && !model.columns[name]);
+    await Promise.all(missing.map(async (name) => model.addNumbers(name, await loader.loadNumbers(name))));
+  }
+
+  async #loadColumns({ evaluator, metadata, group, range, sort }) {
     const scores = [evaluator, range?.column].filter(
       (name) => this.model.evaluators.includes(name) && !this.model.scores.has(name),
     );
     const keys = [...metadata.map(([key]) => key), group].filter((key) => key && !this.model.metadata.has(key));
     try {
       await Promise.all([
+        this.loadNumbers([sort.key, range?.column]),
         ...scores.map(async (name) => this.model.addScores(name, await this.loader.loadScores(name))),
         ...keys.map(async (key) => this.model.addMetadata(await this.loader.loadMetadata(key))),
       ]);
@@ -284,10 +292,12 @@ export class SampleGrid {
   /** Return the position of a row in the list, or -1. */
   position(row) {
     if (!this.positions) {
-      this.positions = new Map();
-      this.items.forEach((item, index) => this.positions.set(item, index));
+      this.positions = new Int32Array(this.model.rows).fill(-1);
+      this.items.forEach((item, index) => {
+        if (item >= 0) this.positions[item] = index;
+      });
     }
-    return this.positions.get(row) ?? -1;
+    return this.positions[row] ?? -1;
   }
 
   #layout(force = false) {
@@ -403,7 +413,7 @@ export class SampleGrid {
     const isGroup = item < 0;
     const element = isGroup
       ? buildGroup(this, this.groups[-1 - item], position)
-      : buildRow(this, item, this.loader.cached(item));
+      : buildRow(this, item, this.loader.cached(item), position);
     element.style.transform = `translateY(${this.#offset(position)}px)`;
     if (isGroup) element.style.height = `${this.groupHeight}px`;
     if (!isGroup) this.#markSelection(element, item);

@@ -19,11 +19,8 @@ export class GridModel {
     this.width = this.configurations.length;
     this.outcomes = decodeBytes(payload.outcomes);
     this.values = decodeFloats(payload.values);
-    this.columns = {
-      latency: payload.latencies && decodeFloats(payload.latencies),
-      tokens: payload.tokens && decodeFloats(payload.tokens),
-      cost: payload.costs && decodeFloats(payload.costs),
-    };
+    this.numbers = payload.numbers ?? [];
+    this.columns = {};
     this.encodedMarks = payload.marks ?? {};
     this.marks = new Map();
     this.scores = new Map();
@@ -64,6 +61,11 @@ export class GridModel {
   /** Store the scores of an evaluator. */
   addScores(evaluator, encoded) {
     this.scores.set(evaluator, decodeFloats(encoded));
+  }
+
+  /** Store latency, tokens or cost, which are loaded when something needs them. */
+  addNumbers(name, encoded) {
+    this.columns[name] = decodeFloats(encoded);
   }
 
   /** Store a metadata column. */

@@ -4,7 +4,7 @@ import { append, button, h, outcomeMark, outcomeName } from "./dom.js";
 import { formatCost, formatInteger, formatMilliseconds, formatScore } from "./format.js";
 
 /** Build a row: id, input, and a cell per shown configuration. `texts` is undefined until they are loaded. */
-export function buildRow(view, row, texts) {
+export function buildRow(view, row, texts, position) {
   const { model } = view;
   const id = model.ids[row];
   const link = h(
@@ -18,7 +18,7 @@ export function buildRow(view, row, texts) {
   );
   const element = h(
     "div",
-    { class: "row", role: "row", "aria-rowindex": view.position(row) + 2, "data-row": row, tabindex: "-1" },
+    { class: "row", role: "row", "aria-rowindex": position + 2, "data-row": row, tabindex: "-1" },
     h("div", { role: "rowheader", class: "cell id", title: id }, link),
     h(
       "div",
@@ -35,7 +35,7 @@ function buildCell(view, row, column, texts) {
   const index = row * model.width + column;
   const first = model.cell(row, column);
   const state = view.states[index];
-  const preview = texts ? choosePreview(texts, first, model, view.marks) : undefined;
+  const preview = texts ? choosePreview(texts, first, view, model.configurations[column]) : undefined;
   const tip = describeCell(view, row, column, preview);
   const element = h("div", {
     role: "gridcell",
@@ -63,10 +63,11 @@ function buildCell(view, row, column, texts) {
   return element;
 }
 
-/** Choose the epoch to show: the first that did not pass, otherwise the first. */
-function choosePreview(texts, first, model, marks) {
+/** Choose the epoch to show: the first that passed if the filter is about passes, else the first that did not. */
+function choosePreview(texts, first, { model, marks, filters }, configuration) {
   const cells = texts.cells.filter(({ cell }) => cell >= first && cell < first + model.epochs);
-  return cells.find(({ cell }) => marks[cell] !== 0) ?? cells[0];
+  const wantsPass = (filters.byConfiguration[configuration] ?? filters.outcomes.join()) === "passed";
+  return cells.find(({ cell }) => (marks[cell] === 0) === wantsPass) ?? cells[0];
 }
 
 function formatShown(view, index) {

@@ -160,7 +160,7 @@ function sortSelect(view) {
     ["tokens", "tokens"],
     ["cost", "cost"],
   ]) {
-    if (key !== "score" && !hasNumbers(model.columns[key])) continue;
+    if (key !== "score" && !model.numbers.includes(key)) continue;
     for (const name of model.configurations.slice(0, 12))
       options.push([`${key}~${name}`, model.width > 1 ? `${text} of ${name}` : text]);
   }
@@ -228,10 +228,6 @@ function countCommon(names) {
   while (names.every((name) => name[count] !== undefined && name[count] === names[0][count])) count += 1;
   while (count > 0 && /[\p{L}\p{N}.]/u.test(names[0][count - 1])) count -= 1;
   return count;
-}
-
-function hasNumbers(column) {
-  return Boolean(column) && column.some((value) => value === value);
 }
 
 function buildStatus(view) {

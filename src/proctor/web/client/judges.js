@@ -92,13 +92,17 @@ function renderCard(runId, { evaluator, state, reason, fix, n, agreement, rate, 
   );
 }
 
-function describeJudges({ count = 0, disagreements }, names) {
+function describeJudges({ count, share }, names) {
   if (!names.length) return "No evaluator of this run asks a judge.";
-  const total = count || disagreements.length;
   const judges = names.length === 1 ? `the judge “${names[0]}”` : `${formatInteger(names.length)} judges`;
-  return total
-    ? `On ${formatCount(total, "result")}, ${judges} and another evaluator contradict each other.`
-    : `No result has a verdict of ${judges} that another evaluator contradicts.`;
+  if (!share.n) return `No result has both a verdict of ${judges} and one of another evaluator.`;
+  return `On ${formatInteger(count)} of ${formatCount(share.n, "result")} with both verdicts (${describeShare(count, share)}), ${judges} and another evaluator contradict each other.`;
+}
+
+/** Write a share with its interval, or why it has none. */
+function describeShare(count, { n, interval, note }) {
+  const range = interval ? `95% ${formatInterval(interval, { kind: "rate" })}` : `no interval: ${note || "too few results"}`;
+  return `${formatPercent(count / n)}, ${range}`;
 }
 
 /** A bar of three parts: both give the same verdict, only the first passes it, only the second passes it. */
@@ -139,7 +143,14 @@ function renderPairs(pairs, judges) {
           pair.n ? h("strong", null, formatPercent(pair.agree / pair.n)) : "",
           ` ${formatInteger(pair.agree)} of ${formatInteger(pair.n)}`,
         ),
-        h("td", { class: "number nowrap" }, pair.interval ? formatInterval(pair.interval, { kind: "rate" }) : DASH),
+        h(
+          "td",
+          { class: "number nowrap" },
+          pair.interval
+            ? formatInterval(pair.interval, { kind: "rate" })
+            : h("span", { "data-tip": pair.note || "no result has two verdicts" }, DASH),
+        ),
+        h("td", { class: "number" }, formatInteger(pair.samples)),
         h("td", { class: "number" }, formatInteger(pair.only_a_passed)),
         h("td", { class: "number" }, formatInteger(pair.only_b_passed)),
       ),
@@ -161,6 +172,7 @@ function renderPairs(pairs, judges) {
           h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Plot")),
           h("th", { scope: "col", class: "number" }, "Same verdict"),
           h("th", { scope: "col", class: "number" }, "95% interval"),
+          h("th", { scope: "col", class: "number" }, "Samples"),
           h("th", { scope: "col", class: "number" }, "Only the first passes"),
           h("th", { scope: "col", class: "number" }, "Only the second passes"),
         ),
@@ -170,12 +182,12 @@ function renderPairs(pairs, judges) {
     h(
       "p",
       { class: "quiet" },
-      "Counted over results with two verdicts; intervals treat results as independent. Evaluators that check different things may well differ.",
+      "Counted over results with two verdicts. Intervals treat all results of a sample (configurations, epochs) as one cluster. Evaluators that check different things may well differ.",
     ),
   );
 }
 
-function renderDisagreements(runId, { disagreements, count }) {
+function renderDisagreements(runId, { disagreements, count, epochs }) {
   if (!disagreements.length)
     return h(
       "p",
@@ -196,7 +208,7 @@ function renderDisagreements(runId, { disagreements, count }) {
             href: makeLink(["runs", runId], {
               sample: one.sample_id,
               c: one.configuration,
-              epoch: one.epoch ? String(one.epoch) : "",
+              epoch: epochs > 1 ? String(one.epoch + 1) : "",
             }),
             dir: "auto",
           },
@@ -204,6 +216,7 @@ function renderDisagreements(runId, { disagreements, count }) {
         ),
       ),
       h("td", { dir: "auto" }, one.configuration),
+      epochs > 1 && h("td", { class: "number" }, String(one.epoch + 1)),
       names.map((name) =>
         h(
           "td",
@@ -233,6 +246,7 @@ function renderDisagreements(runId, { disagreements, count }) {
             null,
             h("th", { scope: "col" }, "Sample"),
             h("th", { scope: "col" }, "Configuration"),
+            epochs > 1 && h("th", { scope: "col", class: "number" }, "Epoch"),
             names.map((name) => h("th", { scope: "col" }, name)),
           ),
         ),

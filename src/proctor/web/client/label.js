@@ -1,25 +1,26 @@
 // Label outputs of a run by hand, one at a time. The server sends no verdict, so the page cannot show one.
 
 import { makeLink, navigate } from "./address.js";
-import { announce, button, errorState, h, quotation, replaceContent, select } from "./dom.js";
+import { announce, button, errorState, h, outcomeMark, quotation, replaceContent, select } from "./dom.js";
 import { formatCount, formatInteger, toText } from "./format.js";
 import { loadCards } from "./judges.js";
 import { joinPath, source } from "./source.js";
 
+const DRAWN = { random: "drawn at random", stratified: "drawn in balance", disagreement: "drawn where evaluators disagree" };
 const NAME_KEY = "proctor-annotator";
 const DEFAULT_SIZE = "50";
 const STRATEGIES = {
-  random: "at random: every output with the same probability",
-  stratified: "stratified: at least a quarter of each verdict",
-  disagreement: "disagreement: only to find mistakes",
+  random: ["At random", "Every output has the same chance. Choose this if you are not sure."],
+  stratified: ["Balanced", "At least a quarter of the outputs passed, and a quarter failed. Useful if one verdict is rare."],
+  disagreement: ["Disagreements", "Outputs on which evaluators disagree. Finds mistakes, but is no measure of agreement."],
 };
 const ACTIONS = [
-  ["p", "pass", "Pass"],
-  ["f", "fail", "Fail"],
+  ["p", "pass", "Pass", "passed"],
+  ["f", "fail", "Fail", "failed"],
   ["s", "skip", "Skip"],
   ["u", "undo", "Undo"],
 ];
-const WORDS = { pass: "Passed.", fail: "Failed.", skip: "Skipped.", undo: "Taken back." };
+const WORDS = { pass: "Passed", fail: "Failed", skip: "Skipped" };
 
 /** Show the labelling page of a run: the choice of a session, or its next output. */
 export async function renderLabelPage(address) {
@@ -32,7 +33,7 @@ export async function renderLabelPage(address) {
 
 class LabelPage {
   keys = {};
-  keyTexts = [...ACTIONS.map(([key, , text]) => [key, text.toLowerCase()]), ["c", "comment on the next label"]];
+  keyTexts = [...ACTIONS.map(([key, , text]) => [key, text.toLowerCase()]), ["c", "comment on this output"]];
   title = "Label";
 
   constructor(reference, choices) {
@@ -42,25 +43,29 @@ class LabelPage {
     this.element = h("div", { class: "page" });
     this.heading = h("h1", { tabindex: "-1" });
     this.progress = h("progress", { "aria-label": "Labelled outputs" });
+    this.count = h("span");
+    this.last = h("p", { class: "quiet label-last" });
     this.problem = h("div");
     this.output = h("div", { class: "label-page" });
     this.comment = h("input", {
       type: "text",
-      placeholder: "Comment (c)",
-      "aria-label": "Comment on the next label",
+      placeholder: "Comment, optional (c)",
+      "aria-label": "Comment on this output",
       maxlength: "10000",
       onkeydown: (event) => event.key === "Enter" && event.target.blur(),
     });
     this.tools = h(
       "div",
       { class: "label-tools", role: "group", "aria-label": "Label" },
-      ACTIONS.map(([key, action, text]) =>
-        button([`${text} `, h("kbd", { "aria-hidden": "true" }, key)], () => this.#apply(action), {
-          "aria-keyshortcuts": key,
-          "data-action": action,
-        }),
+      ACTIONS.map(([key, action, text, outcome]) =>
+        button(
+          [outcome && outcomeMark(outcome, { label: false }), ` ${text} `, h("kbd", { "aria-hidden": "true" }, key)],
+          () => this.#apply(action),
+          { "aria-keyshortcuts": key, "data-action": action },
+        ),
       ),
       this.comment,
+      this.last,
     );
     for (const [key, action] of ACTIONS) this.keys[key] = (event) => !event.repeat && this.#apply(action);
     this.keys.c = () => (this.settings ? this.comment.focus() : false);
@@ -97,7 +102,7 @@ class LabelPage {
     const wanted = { evaluator: params.get("evaluator") ?? "", strategy: params.get("strategy") ?? "random" };
     const names = choices.evaluators.map(({ name, judges }) => [
       name,
-      !name ? "overall verdict" : judges.length ? `${name}, which asks ${judges.join(", ")}` : name,
+      !name ? "overall verdict" : judges.length ? `${name} (asks ${judges.join(", ")})` : name,
     ]);
     const annotator = h("input", { type: "text", required: true, maxlength: "100", list: "annotators", autocomplete: "off" });
     annotator.value = readName() ?? choices.annotator;
@@ -119,27 +124,32 @@ class LabelPage {
         h(
           "p",
           { class: "quiet prose" },
-          "Input, expected value and output are shown, the verdict is not. Every label is stored at once, so you can stop at any time; the same choices continue, also in the terminal.",
+          "You read an input, the expected value and an output, and say whether the output passes. The verdict stays hidden, so that it cannot influence you. Each label is stored immediately: stop whenever you like, and start again with the same choices to continue.",
         ),
       ),
       h(
         "form",
         { class: "label-form", onsubmit: start },
-        select("Evaluator", names, wanted.evaluator, (value) => (wanted.evaluator = value)),
-        field("Annotator", annotator),
+        select("Label for", names, wanted.evaluator, (value) => (wanted.evaluator = value)),
+        field("Your name", annotator),
         h(
           "datalist",
           { id: "annotators" },
           known.map((name) => h("option", { value: name })),
         ),
-        field("Outputs", size),
-        select(
-          "Draw",
-          choices.strategies.map((name) => [name, STRATEGIES[name] ?? name]),
-          wanted.strategy,
-          (value) => (wanted.strategy = value),
+        field("Number of outputs", size),
+        h(
+          "fieldset",
+          { class: "label-draw" },
+          h("legend", { class: "control-label" }, "Draw outputs"),
+          choices.strategies.map((name) => {
+            const [title, text] = STRATEGIES[name] ?? [name, ""];
+            const choose = () => (wanted.strategy = name);
+            const box = h("input", { type: "radio", name: "strategy", checked: wanted.strategy === name, onchange: choose });
+            return h("label", null, box, h("span", null, h("strong", null, title), h("span", { class: "quiet" }, ` ${text}`)));
+          }),
         ),
-        h("button", { type: "submit" }, "Start"),
+        h("button", { type: "submit", class: "primary" }, "Start labelling"),
       ),
       choices.labelled.length > 0 &&
         h(
@@ -166,12 +176,12 @@ class LabelPage {
       h(
         "p",
         { class: "quiet" },
-        `Does the output pass? ${evaluator || "overall verdict"} · drawn ${strategy === "random" ? "at random" : strategy} · `,
+        "Labelled by ",
         h("bdi", null, annotator),
-        " · ",
-        h("a", { href: makeLink(["label", this.reference], { evaluator }) }, "other choices"),
+        `, ${DRAWN[strategy]}. The verdict of ${evaluator || "the run"} stays hidden until the end. `,
+        h("a", { href: makeLink(["label", this.reference], { evaluator }) }, "Change"),
       ),
-      this.progress,
+      h("p", { class: "label-progress quiet" }, this.progress, this.count),
     );
   }
 
@@ -182,10 +192,12 @@ class LabelPage {
     this.progress.max = total;
     this.progress.value = labelled;
     replaceContent(this.problem);
-    for (const control of this.tools.children)
+    this.count.textContent = `${formatInteger(labelled)} of ${formatInteger(total)} labelled`;
+    for (const control of this.tools.querySelectorAll("button, input"))
       control.disabled = control.dataset.action === "undo" ? labelled === 0 : !output;
     if (!output) return this.#showEnd(total);
-    this.heading.textContent = `${formatInteger(output.position)} of ${formatInteger(total)}`;
+    this.sampleId = output.sample_id;
+    this.heading.textContent = `Output ${formatInteger(output.position)} of ${formatInteger(total)}: ${this.#askQuestion()}`;
     replaceContent(
       this.output,
       h("p", { class: "quiet" }, "Sample ", h("bdi", { class: "sample-id" }, output.sample_id)),
@@ -201,12 +213,21 @@ class LabelPage {
     scrollTo(0, 0);
   }
 
+  #askQuestion() {
+    const { evaluator } = this.settings;
+    return evaluator ? `does it pass “${evaluator}”?` : "does it pass?";
+  }
+
   #showEnd(total) {
-    const { evaluator, annotator } = this.settings;
-    this.heading.textContent = `${formatInteger(total)} of ${formatInteger(total)} labelled by ${annotator}`;
+    const { evaluator, annotator, strategy, size } = this.settings;
+    this.heading.textContent = total
+      ? `Done: ${annotator} has labelled all ${formatCount(total, "drawn output")}.`
+      : "There is no output to label.";
     const judges = h("a", { href: makeLink(["runs", this.choices.run_id, "judges"]) }, "All judges of this run");
+    const link = makeLink(["label", this.reference], { evaluator, strategy, size: String(2 * size) });
+    const more = total >= size && h("a", { href: link }, "Label more outputs");
     const card = h("div");
-    replaceContent(this.output, card, h("p", null, judges));
+    replaceContent(this.output, card, h("p", null, more, more && " · ", judges));
     loadCards(card, this.choices.run_id, evaluator);
     if (document.activeElement === document.body) this.heading.focus();
   }
@@ -219,8 +240,10 @@ class LabelPage {
     try {
       const change = { ...this.settings, action, item: this.item ?? "", comment: this.comment.value };
       const state = await source.post(`${joinPath("runs", this.reference)}/labels`, change);
+      const words = action === "undo" ? "The last label is taken back" : `${WORDS[action]}: ${this.sampleId}`;
       this.#show(state);
-      announce(`${WORDS[action]} ${this.heading.textContent}`);
+      this.last.textContent = action === "undo" ? `${words}.` : `${words}. Press u to take it back.`;
+      announce(`${words}. ${this.heading.textContent}`);
     } catch (error) {
       const fix = error.fix && ` Fix: ${error.fix}.`;
       replaceContent(this.problem, h("div", { class: "warnings", role: "alert" }, error.message, fix));

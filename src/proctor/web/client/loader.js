@@ -53,6 +53,11 @@ export class RunLoader {
     return (await source.get(`${this.path}/scores`, { evaluator })).scores;
   }
 
+  /** Load latency, tokens or cost as base64. */
+  async loadNumbers(column) {
+    return (await source.get(`${this.path}/numbers`, { column })).numbers;
+  }
+
   /** Load a metadata column. */
   loadMetadata(key) {
     return source.get(`${this.path}/metadata`, { key });
@@ -126,8 +131,11 @@ export class PairLoader {
   }
 
   async loadScores(evaluator) {
-    const columns = await Promise.all(this.sides.map((side) => side.loader.loadScores(evaluator)));
-    return columns;
+    return Promise.all(this.sides.map((side) => side.loader.loadScores(evaluator)));
+  }
+
+  loadNumbers(column) {
+    return Promise.all(this.sides.map((side) => side.loader.loadNumbers(column)));
   }
 
   async loadMetadata(key) {
@@ -175,9 +183,8 @@ export function pairModels(sides) {
     width: 2,
     outcomes: join((side) => side.model.outcomes, Uint8Array, 255),
     values: join((side) => side.model.values, Float32Array, NaN),
-    columns: Object.fromEntries(
-      ["latency", "tokens", "cost"].map((name) => [name, join((side) => side.model.columns[name], Float32Array, NaN)]),
-    ),
+    numbers: old.model.numbers.filter((name) => recent.model.numbers.includes(name)),
+    columns: {},
     encodedMarks: {},
     scores: new Map(),
     metadata: new Map(),
@@ -190,6 +197,10 @@ export function pairModels(sides) {
       evaluator,
       join((side) => side.model.scores.get(evaluator), Float32Array, NaN),
     );
+  };
+  model.addNumbers = (name, columns) => {
+    sides.forEach((side, index) => side.model.addNumbers(name, columns[index]));
+    model.columns[name] = join((side) => side.model.columns[name], Float32Array, NaN);
   };
   model.addMetadata = ({ key, values, decoded }) => model.metadata.set(key, { values, codes: decoded });
   return model;

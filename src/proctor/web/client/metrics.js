@@ -139,7 +139,7 @@ export function renderCosts({ metrics, summary }) {
           tip: `${name}, ${label}: ${describeMetric(metric)}`,
           cells: [
             h("strong", null, formatValue(metric.value, metric)),
-            formatInterval(metric.interval, metric) || "",
+            formatInterval(metric.interval, metric) || h("span", { class: "quiet" }, explainNoInterval(metricName, metric)),
             formatInteger(metric.n),
           ],
         };
@@ -155,6 +155,13 @@ export function renderCosts({ metrics, summary }) {
   });
 }
 
+// A number without an interval says why.
+function explainNoInterval(name, { n, note }) {
+  if (/\.p\d+$/.test(name)) return "none for percentiles";
+  if (/\.total$|^judges\.|^cost$/.test(name)) return "a sum, no estimate";
+  return note || (n < 2 ? "fewer than 2 results" : "none");
+}
+
 /** Show every metric in a table. */
 export function renderAllMetrics({ metrics, summary }) {
   const names = summary.configurations.filter((name) => metrics[name]);
@@ -167,6 +174,7 @@ export function renderAllMetrics({ metrics, summary }) {
       { class: "number", "data-tip": metric ? describeMetric(metric) : null },
       metric ? formatValue(metric.value, metric) : "",
       metric?.interval && h("span", { class: "quiet" }, ` ${formatInterval(metric.interval, metric)}`),
+      metric && h("span", { class: "quiet" }, ` n = ${formatInteger(metric.n)}`),
     );
   return h(
     "div",

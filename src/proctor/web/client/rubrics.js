@@ -107,8 +107,10 @@ function describeWeakest(payload, rubrics) {
     return (mean - low) / (high - low);
   };
   const [weakest] = [...means].sort((a, b) => share(a) - share(b));
+  const [low, high] = weakest.rubric.interval ?? [];
+  const range = isNumber(low) ? `95% ${low.toFixed(2)} to ${high.toFixed(2)}, ` : "too few for an interval, ";
   const rest = missing ? `; ${formatCount(missing, "score")} missing` : "";
-  return `${formatCount(payload.sessions.length, "session")}: ${weakest.rubric.name} is weakest, ${weakest.mean.toFixed(2)} of ${formatPlain(scaleOf(payload, weakest.rubric)[1])} on average over ${formatInteger(weakest.n)}${rest}.`;
+  return `${formatCount(payload.sessions.length, "session")}: ${weakest.rubric.name} is weakest, ${weakest.mean.toFixed(2)} of ${formatPlain(scaleOf(payload, weakest.rubric)[1])} on average (${range}n = ${formatInteger(weakest.n)})${rest}.`;
 }
 
 function renderHeat({ runId, payload, rubrics, configuration }, order) {

@@ -46,21 +46,21 @@ const MAX_COMPARED = 6;
 /** Show one run. */
 export async function renderRunPage(address) {
   const runId = address.segments[1];
-  const grid = source.get(`${joinPath("runs", runId)}/grid`);
-  grid.catch(() => {});
-  const payload = await source.get(joinPath("runs", runId));
-  const page = new RunPage(runId, payload, grid);
-  if (!page.isLarge) await Promise.race([page.loadComparisons(), new Promise((done) => setTimeout(done, COMPARISON_WAIT))]);
+  const page = new RunPage(runId, await source.get(joinPath("runs", runId)));
+  const parts = [page.loadOverview(), !page.isLarge && page.loadComparisons()];
+  if (!page.isLarge) await Promise.race([Promise.all(parts), new Promise((done) => setTimeout(done, COMPARISON_WAIT))]);
   page.params = address.params;
   return page;
 }
 
 class RunPage {
-  constructor(runId, payload, gridRequest) {
+  constructor(runId, payload) {
     this.runId = runId;
+    this.path = joinPath("runs", runId);
     this.payload = payload;
     this.params = parseAddress().params;
-    this.gridRequest = gridRequest;
+    this.gridRequest = source.get(`${this.path}/grid`);
+    this.gridRequest.catch(() => {});
     this.lead = h("div");
     this.overview = h("div", { class: "overview" });
     this.samples = h("section", { id: "samples", "aria-label": "Samples" }, loadingState("Loading samples…"));
@@ -78,11 +78,22 @@ class RunPage {
     return this.payload.summary.finished > LARGE;
   }
 
+  /** Load distributions, errors and flaky samples, and show them. */
+  async loadOverview() {
+    try {
+      Object.assign(this.payload, await source.get(`${this.path}/overview`));
+    } catch (error) {
+      this.payload.latency ??= {};
+      if (!(error.status >= 0)) throw error;
+    }
+    if (!this.destroyed) this.#renderSummary();
+  }
+
   /** Load the answers of the comparisons with the baseline, and show them. */
   async loadComparisons() {
     if (!this.payload.run.baseline || !this.payload.summary.finished) return;
     try {
-      this.comparisons = await source.get(`${joinPath("runs", this.runId)}/comparisons`);
+      this.comparisons = await source.get(`${this.path}/comparisons`);
     } catch {
       return;
     }
@@ -109,6 +120,7 @@ class RunPage {
 
   async #startGrid() {
     const model = new GridModel(await this.gridRequest);
+    this.gridRequest = null;
     const loader = new RunLoader(this.runId);
     if (this.destroyed) return;
     this.grid = new SampleGrid({ model, loader, name: `samples of ${this.title}` });
@@ -166,10 +178,10 @@ class RunPage {
         tab === "samples" ? linkWith({}) : linkWith({ tab: "samples" }),
       ),
       judge &&
-        source.has(`${joinPath("runs", this.runId)}/judges`) &&
+        source.has(`${this.path}/judges`) &&
         entry("judges", "Judges", makeLink(["runs", this.runId, "judges"])),
       hasRubrics(payload) &&
-        source.has(`${joinPath("runs", this.runId)}/rubrics`) &&
+        source.has(`${this.path}/rubrics`) &&
         entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
       source.home === "server" && summary.finished > 0 && entry("label", "Label", makeLink(["label", this.runId], { evaluator: judge?.name })),
       source.home === "server" && entry("trend", "Trend", makeLink(["trends"], { name: summary.name, run: this.runId })),
@@ -208,8 +220,8 @@ class RunPage {
       const changed =
         payload.summary.finished !== this.payload.summary.finished ||
         payload.summary.status !== this.payload.summary.status;
-      this.payload = payload;
       if (!changed || this.destroyed) return;
+      this.payload = Object.assign(payload, await source.get(`${path}/overview`));
       const model = new GridModel(await source.get(`${path}/grid`));
       const openId = this.params.get("sample");
       const before = openId ? this.grid.model.countResults(this.grid.model.findRow(openId)) : 0;
@@ -362,6 +374,7 @@ class RunPage {
 
   #renderDistributions() {
     const { payload } = this;
+    if (!payload.latency) return section("Evaluators", loadingState("Counting scores…"));
     const names = payload.summary.configurations.slice(0, 4);
     const blocks = payload.evaluators.map((evaluator) => evaluatorBlock(evaluator, names, this.#open));
     const latency = Object.keys(payload.latency ?? {}).length > 0 && latencyBlock(payload.latency, names, this.#open);
@@ -373,7 +386,7 @@ class RunPage {
 
   #renderSlicesSection() {
     const keys = this.grid?.keys ?? [];
-    if (!this.slices || !keys.length || !source.has(`${joinPath("runs", this.runId)}/slices`)) return;
+    if (!this.slices || !keys.length || !source.has(`${this.path}/slices`)) return;
     const usable = listSliceKeys(keys);
     if (!usable.length) return;
     const by = this.params?.get("by") ?? "";

@@ -235,6 +235,8 @@ class RunsPage {
       h("a", { href: link, class: "strong", dir: "auto" }, run.name),
       " ",
       runStatus(run),
+      run.rescored_from &&
+        h("span", { class: "tag static", "data-tip": `the outputs of ${run.rescored_from}, scored again` }, "rescored"),
       run.baselines?.map((name) => h("span", { class: "tag static" }, `baseline ${name}`)),
       h("div", { class: "run-tags" }, tags),
     );
@@ -316,6 +318,7 @@ class RunsPage {
         (other) =>
           other.name === run.name &&
           other.started_at <= run.started_at &&
+          (!other.rescored_from || other === run) &&
           isNumber(other.metrics[name]?.pass_rate?.value),
       )
       .slice(0, 12)

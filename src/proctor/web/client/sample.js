@@ -17,6 +17,7 @@ import {
 import { copyText, markdownCell } from "./export.js";
 import { formatCost, formatInteger, formatMilliseconds, formatScore, formatTime, isNumber, toText } from "./format.js";
 import { flash } from "./gridtools.js";
+import { readFilters } from "./grid.js";
 import { renderTimeline, renderTranscript } from "./transcript.js";
 
 /** The panel beside a grid; it follows the parameters sample, c (configuration), epoch and against. */
@@ -93,10 +94,26 @@ export class SamplePanel {
       : this.#defaultConfiguration();
     const own = results.filter((result) => result.configuration === configuration);
     return (
-      own.find((result) => String(result.epoch) === epoch) ??
-      (epoch === null ? own.find((result) => result.outcome !== "passed") : null) ??
+      own.find((result) => String(result.epoch + 1) === epoch) ??
+      own.find((result) => this.#matchesFilters(result)) ??
+      own.find((result) => result.outcome !== "passed") ??
       own[0]
     );
+  }
+
+  // The epoch to show is one that the filters are about, as in a cell of the table of passes.
+  #matchesFilters(result) {
+    const { outcomes, byConfiguration, evaluator, range } = readFilters(this.params);
+    const score = result.scores?.[evaluator];
+    const outcome = evaluator ? (score ? scoreOutcome(score) : null) : result.outcome;
+    const wanted = byConfiguration[result.configuration];
+    const isRanged = range?.configuration === result.configuration;
+    if (!wanted && !outcomes.length && !isRanged) return false;
+    if (wanted === "notpassed" ? ["passed", "skipped"].includes(outcome) : wanted && wanted !== outcome) return false;
+    if (outcomes.length && !wanted && !outcomes.includes(outcome)) return false;
+    if (!isRanged) return true;
+    const value = range.column === "latency" ? result.latency_ms : result.scores?.[range.column]?.value;
+    return value >= range.low && value <= range.high;
   }
 
   // Without a choice, the first configuration that did not pass is the one to look at.
@@ -188,7 +205,7 @@ export class SamplePanel {
         epochs.map((result) =>
           button(
             [outcomeMark(result.outcome, { small: true }), ` ${result.epoch + 1}`],
-            () => updateParams({ c: current.configuration, epoch: String(result.epoch) }, { replace: true }),
+            () => updateParams({ c: current.configuration, epoch: String(result.epoch + 1) }, { replace: true }),
             { class: "tab", "aria-pressed": String(result === current) },
           ),
         ),

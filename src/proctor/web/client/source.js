@@ -87,6 +87,7 @@ class FileSource {
     if (path === "compare") return this.#readComparison(params);
     const payload = await this.#read(path, params);
     if (path.endsWith("/scores")) return pickScores(payload, params.evaluator);
+    if (path.endsWith("/numbers")) return { numbers: payload[params.column] };
     return path.endsWith("/metadata") && params?.key ? pickMetadata(payload, params.key) : payload;
   }
 
@@ -150,7 +151,6 @@ class FileSource {
 
   async #search(run, text, cursor) {
     const grid = await this.#read(`runs/${run}/grid`);
-    const needle = text.toLowerCase();
     const total = grid.sample_ids.length;
     const found = [];
     let block = Number(cursor ?? 0);
@@ -158,8 +158,7 @@ class FileSource {
     while (block * BLOCK_ROWS < total && performance.now() < end) {
       const details = await this.#readBlock(run, block);
       details.forEach((detail, index) => {
-        if (listTexts(detail).some((part) => part.toLowerCase().includes(needle)))
-          found.push(block * BLOCK_ROWS + index);
+        if (containsText(detail, text)) found.push(block * BLOCK_ROWS + index);
       });
       block += 1;
     }
@@ -180,17 +179,24 @@ function pickMetadata(payload, key) {
   return column;
 }
 
-function listTexts({ sample, results }) {
-  const texts = [sample.id, toPlain(sample.input), toPlain(sample.expected)];
-  for (const result of results) {
-    texts.push(toPlain(result.output), result.error?.message ?? "");
-    for (const score of Object.values(result.scores ?? {})) texts.push(score.reason ?? "");
-  }
-  return texts;
+/** True if a text of a sample contains another one in any case, as in the search of the server. */
+export function containsText(detail, text) {
+  const needle = text.toLowerCase();
+  for (const part of listTexts(detail)) if (part.toLowerCase().includes(needle)) return true;
+  return false;
 }
 
-function toPlain(value) {
-  return typeof value === "string" ? value : JSON.stringify(value ?? "");
+function* listTexts({ sample, results }) {
+  yield* listLeaves([sample.id, sample.input, sample.expected, sample.metadata]);
+  for (const { output, error, scores } of results) {
+    yield* listLeaves([output, error?.kind, error?.message]);
+    for (const score of Object.values(scores ?? {})) yield score.reason ?? "";
+  }
+}
+
+function* listLeaves(value) {
+  if (value && typeof value === "object") for (const part of Object.values(value)) yield* listLeaves(part);
+  else if ((value ?? null) !== null) yield String(value);
 }
 
 function previewDetail(detail, row, grid) {
@@ -210,13 +216,32 @@ function previewDetail(detail, row, grid) {
 }
 
 async function inflate(text) {
-  const bytes = decodeBytes(text.trim());
+  const bytes = decodeBase85(text.trim());
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return JSON.parse(await new Response(stream).text());
 }
 
+// As in Python's base64.b85encode, with . and , instead of < and &, which mean something in HTML.
+const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%,()*+-;.=>?@^_`{|}~";
+const DIGIT_VALUES = new Uint8Array(128);
+[...DIGITS].forEach((digit, value) => (DIGIT_VALUES[digit.charCodeAt(0)] = value));
+
+/** Decode base 85: five digits are four bytes, the last group may be shorter. */
+export function decodeBase85(text) {
+  const groups = Math.ceil(text.length / 5);
+  const view = new DataView(new ArrayBuffer(groups * 4));
+  for (let group = 0, at = 0; group < groups; group += 1) {
+    let number = 0;
+    for (let place = 0; place < 5; place += 1, at += 1)
+      number = number * 85 + (at < text.length ? DIGIT_VALUES[text.charCodeAt(at)] : 84);
+    view.setUint32(group * 4, number);
+  }
+  return new Uint8Array(view.buffer, 0, groups * 4 - (groups * 5 - text.length));
+}
+
 /** Decode base64 into bytes. */
 export function decodeBytes(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
   for (let index = 0; index < binary.length; index += 1) bytes[index] = binary.charCodeAt(index);

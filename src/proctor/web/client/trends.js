@@ -26,12 +26,13 @@ export async function renderTrendsPage(address) {
     update: async ({ params }) => {
       const name = params.get("name") ?? "";
       const metric = params.get("metric") ?? "pass_rate";
-      const payload = await source.get("trends", { name, metric });
+      const rescored = params.has("rescored") ? "1" : "";
+      const payload = await source.get("trends", { name, metric, rescored });
       const run = params.get("run") ?? "";
       if (!name && payload.names.length > 1)
         return showTrend(
           content,
-          await source.get("trends", { name: payload.names[0], metric }),
+          await source.get("trends", { name: payload.names[0], metric, rescored }),
           payload.names[0],
           payload.names,
           run,
@@ -53,7 +54,7 @@ function showTrend(content, payload, name, names, run) {
     time: point.date ?? point.started_at,
     changes: point.changes ?? [],
     isSelected: point.run_id === run,
-    note: point.unfinished || (point.status && point.status !== "completed" ? point.status : ""),
+    note: point.unfinished || (point.rescored_from ? `rescored from ${point.rescored_from}` : ""),
   }));
   const series = [...Map.groupBy(points, (point) => point.configuration)].map(([label, list]) => ({
     name: label,
@@ -69,6 +70,17 @@ function showTrend(content, payload, name, names, run) {
       payload.metric,
       (value) => updateParams({ metric: value }),
     ),
+    payload.rescored > 0 &&
+      h(
+        "label",
+        { "data-tip": "A rescored run has the outputs of another run, so it is no new measurement." },
+        h("input", {
+          type: "checkbox",
+          checked: points.some((point) => point.rescored_from),
+          onchange: (event) => updateParams({ rescored: event.target.checked }),
+        }),
+        ` with ${formatCount(payload.rescored, "rescored run")}`,
+      ),
   );
   if (!points.length) {
     replaceContent(
@@ -100,7 +112,7 @@ function showTrend(content, payload, name, names, run) {
       h(
         "p",
         { class: "quiet" },
-        "The band is the 95% interval. A ring marks the run you came from, ◆ marks runs where something changed; hollow points are runs that are not complete.",
+        "The band is the 95% interval. A ring marks the run you came from, ◆ marks runs where something changed; hollow points are runs that are not complete, or rescored.",
       ),
     ),
     renderTable(points, metric),
@@ -109,7 +121,9 @@ function showTrend(content, payload, name, names, run) {
 
 function describeTrend(series, metric, metricName, name) {
   const [longest] = [...series].sort((a, b) => b.points.length - a.points.length);
-  const known = longest.points.filter((point) => isNumber(point.value));
+  const valued = longest.points.filter((point) => isNumber(point.value));
+  const measured = valued.filter((point) => !point.rescored_from);
+  const known = measured.length ? measured : valued;
   const [before, last] = [known.at(-2), known.at(-1)];
   const interval = last.interval ? ` (95% ${formatInterval(last.interval, metric)})` : "";
   const head = `${metricLabel(metricName)} of ${name}, ${longest.name}: ${formatValue(last.value, metric)}${interval} of ${formatInteger(last.n)} in the newest of ${formatCount(known.length, "run")}`;

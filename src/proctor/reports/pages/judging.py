@@ -1,0 +1,123 @@
+"""The pages about judging: sessions by rubric, and results on which evaluators disagree."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from proctor.comparison.report import EvalReport
+from proctor.comparison.totals import share_to_scale
+from proctor.core.stats.intervals import Interval, mean_interval
+from proctor.metrics.estimates import estimate_clustered_rate, estimate_rate
+from proctor.records.grid import Grid
+from proctor.records.results import Column
+from proctor.records.rubric import read_run_columns, weighted_mean
+from proctor.records.trial import OUTCOMES
+
+MAX_SESSIONS = 2_000
+MAX_DISAGREEMENTS = 1_000
+_PASSED, _FAILED = OUTCOMES.index("passed"), OUTCOMES.index("failed")
+
+
+def rubrics_page(report: EvalReport, grid: Grid, configuration: int = 0) -> dict[str, Any]:
+    """Describe the scores of every session by rubric, on the scale of the rubrics; None for a missing score."""
+    columns = read_run_columns(report.metadata)
+    rows = range(min(MAX_SESSIONS, len(grid.sample_ids)))
+    cells = [row * grid.width + configuration * grid.epochs for row in rows]
+    scores, totals = [], []
+    for cell in cells:
+        shares = [grid.scores[column.name][cell] for column in columns.columns]
+        scores.append(
+            [
+                round(share_to_scale(share, column.scale), 3) if share == share else None
+                for share, column in zip(shares, columns.columns, strict=True)
+            ]
+        )
+        weighted = [
+            (column.rubric.weight, share)
+            for share, column in zip(shares, columns.columns, strict=True)
+            if share == share and column.rubric.weight
+        ]
+        totals.append(round(share_to_scale(weighted_mean(weighted), columns.scale), 3) if weighted else None)
+    by_rubric = list(zip(*scores, strict=True)) or [()] * len(columns.columns)
+    return {
+        "rubrics": [
+            {"name": column.name, "scale": list(column.scale), "interval": _limit_interval(numbers, column.scale)}
+            for column, numbers in zip(columns.columns, by_rubric, strict=True)
+        ],
+        "sessions": grid.sample_ids[: len(rows)],
+        "scores": scores,
+        "totals": totals,
+        "scale": list(columns.scale),
+        "left_out": len(grid.sample_ids) - len(rows),
+    }
+
+
+def _limit_interval(numbers: Iterable[float | None], scale: tuple[float, float]) -> Interval | None:
+    """Return the interval of the mean of known scores, within their scale."""
+    interval = mean_interval([number for number in numbers if number is not None])
+    return None if interval is None else (max(scale[0], interval[0]), min(scale[1], interval[1]))
+
+
+def judges_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
+    """Describe how often each two evaluators agree, and the results on which a judge and another one disagree.
+
+    Several results of a sample (configurations, epochs) are no independent evidence: intervals count samples.
+    """
+    run = report.metadata
+    judges = {spec.name: list(spec.judges_inside) for spec in run.evaluators if spec.judges_inside} if run else {}
+    names = list(grid.marks)
+    pairs = [_compare_pair(grid, a, b) for index, a in enumerate(names) for b in names[index + 1 :]]
+    disagreements: list[dict[str, Any]] = []
+    flags: dict[int, bool] = {}
+    for cell in range(len(grid.outcomes)):
+        verdicts = {name: marks[cell] for name, marks in grid.marks.items() if marks[cell] in (_PASSED, _FAILED)}
+        if len(verdicts) < 2 or not judges.keys() & verdicts.keys():
+            continue
+        flags[cell] = len(set(verdicts.values())) > 1
+        if flags[cell] and len(disagreements) < MAX_DISAGREEMENTS:
+            row, place = divmod(cell, grid.width)
+            disagreements.append(
+                {
+                    "row": row,
+                    "sample_id": grid.sample_ids[row],
+                    "configuration": grid.configurations[place // grid.epochs],
+                    "epoch": place % grid.epochs,
+                    "verdicts": {name: OUTCOMES[mark] for name, mark in verdicts.items()},
+                }
+            )
+    return {
+        "judges": judges,
+        "pairs": pairs,
+        "disagreements": disagreements,
+        "count": sum(flags.values()),
+        "share": _estimate_share(grid, flags),
+        "epochs": grid.epochs,
+    }
+
+
+def _compare_pair(grid: Grid, a: str, b: str) -> dict[str, Any]:
+    marks = enumerate(zip(grid.marks[a], grid.marks[b], strict=True))
+    verdicts = {cell: pair for cell, pair in marks if max(pair) <= _FAILED}
+    counts = Counter(verdicts.values())
+    return {
+        "a": a,
+        "b": b,
+        "agree": counts[_PASSED, _PASSED] + counts[_FAILED, _FAILED],
+        **_estimate_share(grid, {cell: first == second for cell, (first, second) in verdicts.items()}),
+        "only_a_passed": counts[_PASSED, _FAILED],
+        "only_b_passed": counts[_FAILED, _PASSED],
+    }
+
+
+def _estimate_share(grid: Grid, flags: Mapping[int, bool]) -> dict[str, Any]:
+    """Return the share of true flags, which are keyed by cell; its interval takes each sample as a cluster."""
+    samples = [cell // grid.width for cell in flags]
+    independent = len(set(samples))
+    if independent == len(flags):
+        share = estimate_rate(sum(flags.values()), len(flags))
+    else:
+        share = estimate_clustered_rate(Column(array("d", flags.values()), clusters=list(map(str, samples))))
+    return {"n": share.n, "samples": independent, "interval": share.interval, "note": share.note}
