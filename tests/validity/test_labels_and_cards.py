@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest import mock
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.records.label import HumanLabel, LabelledItem, current_labels
 from proctor.validity.cards import build_card, weigh_labels
 from proctor.validity.drawing import JudgedOutput, allocate, draw, list_judged_outputs, stratify
+from proctor.validity.items import collect_verdicts
 from tests.support import run_command
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -387,3 +389,41 @@ def test_a_panel_needs_labels_and_counts_errors(history: SQLiteHistory, tmp_path
     assert shown.returncode == 0, shown.stderr
     assert "wrong on 12: 10.0%" in shown.stdout
     assert "wrong on 40: 33.3%" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("label", "latest@defalt"), "the run has no configuration 'defalt'"),
+        (("judge", "next", "latest@defalt"), "the run has no configuration 'defalt'"),
+        (("items", "latest", "--evaluator", "juge"), "no run has an evaluator 'juge'"),
+        (("label", "latest", "--evaluator", "juge"), "has no evaluator 'juge'"),
+        (("mutate", "latest", "-e", "juge"), "has no evaluator 'juge'"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_what_exists(
+    history: SQLiteHistory, tmp_path: Path, arguments: tuple[str, ...], what: str
+) -> None:
+    """One error with one fix: the nearest name, and all names; the exit code is 2."""
+    assert history.find("latest")
+    done = run_command(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert what in done.stderr
+    assert done.stderr.count("Fix:") == 1
+    assert "did you mean" in done.stderr
+    assert "Choose one of: " in done.stderr
+
+
+def test_rescored_runs_are_not_runs_of_their_own(history: SQLiteHistory, tmp_path: Path) -> None:
+    """A trend has one point for the run and none for its rescored copy, and so has the item analysis."""
+    run = history.find("latest")
+    copy = msgspec.structs.replace(run, run_id="copy", rescored_from=run.run_id)
+    pairs = [(each, history.results(run.run_id)) for each in (copy, run)]
+    verdicts = collect_verdicts(pairs)
+    assert verdicts.runs == 1
+    assert verdicts.left_out == [f"copy: rescored from run {run.run_id}, which counts already"]
+    (tmp_path / "again.py").write_text("def judge(output):\n    return True\n")
+    done = run_command("rescore", "latest", "-e", "again.py:judge", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(run_command("history", "trend", "pass_rate", "--json", cwd=tmp_path).stdout)
+    assert [point["run_id"] for point in shown["points"]] == [run.run_id]

@@ -175,14 +175,14 @@ def advise(budget: NoiseBudget) -> Iterator[str]:
             f"{largest.share:.0%} of the noise (95% interval {100 * low:.0f}–{100 * high:.0f}%) comes from "
             f"{'the ' if largest.source != 'samples' else ''}{largest.source}."
         )
-    step = f"{ACTIONS[budget.best]} ({_describe_size(best)}), {_describe_purchase(best)}"
+    purchase = f"{ACTIONS[budget.best]} ({_describe_size(best)}), {_describe_purchase(best)}"
     if budget.best_agreement is not None and budget.best_agreement < MIN_AGREEMENT:
         yield (
             f"Cannot tell which step is cheapest; in {budget.best_agreement:.0%} of the resamples, and with these "
-            f"numbers, it is: {step}."
+            f"numbers, it is: {purchase}."
         )
     else:
-        yield f"The cheapest step: {step}."
+        yield f"The cheapest step: {purchase}."
     for step in budget.steps:
         is_useful = step is not best and step.reaches is not False and step.half_width < 0.999 * budget.half_width
         if is_useful and (ratio := _compare_costs(step, best)):

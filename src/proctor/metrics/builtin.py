@@ -120,8 +120,8 @@ class PassKMetric:
             values = {sample: self._measure(*tally, k) for sample, tally in tallies.items()}
             known = {sample: value for sample, value in values.items() if value is not None}
             # The interval follows the rule of the pass rate, whose clusters are the samples.
-            names = [clusters[sample] for sample in known]
-            column = Column(array("d", known.values()), skipped=len(values) - len(known), clusters=names)
+            units = [clusters[sample] for sample in known]
+            column = Column(array("d", known.values()), skipped=len(values) - len(known), clusters=units)
             metrics[str(k)] = estimate_clustered_rate(column)
         return metrics
 
