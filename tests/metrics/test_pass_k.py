@@ -12,7 +12,7 @@ from proctor.comparison.report import EvalReport
 from proctor.metrics.builtin import PassKMetric, list_pass_sizes
 from proctor.records.results import ResultList
 from proctor.reports.markdown import MarkdownReporter
-from proctor.reports.pages.runs import run_page
+from proctor.reports.pages.runs import overview_page
 from proctor.reports.summary import find_flaky_samples
 from tests.statistics.published import tau_bench
 
@@ -68,7 +68,7 @@ def test_flaky_samples_are_listed_everywhere() -> None:
     ]
     assert "2 of 4 repeated samples passed some epochs but not all\n  c 1/4, b 3/4" in str(report)
     assert "| c | default | 1 of 4 |" in MarkdownReporter().generate(report)
-    assert [flaky.sample_id for flaky in run_page(report, report.results.grid())["flaky"]] == ["c", "b"]
+    assert [flaky.sample_id for flaky in overview_page(report, report.results.grid())["flaky"]] == ["c", "b"]
 
 
 def test_pass_k_is_compared_by_sample() -> None:
