@@ -13,7 +13,7 @@ from proctor.metrics.builtin import PassKMetric, list_pass_sizes
 from proctor.records.results import ResultList
 from proctor.reports.comparison import render_comparison
 from proctor.reports.markdown import MarkdownReporter
-from proctor.reports.pages.runs import run_page
+from proctor.reports.pages.runs import overview_page
 from proctor.reports.summary import find_flaky_samples
 from tests.statistics.published import tau_bench
 
@@ -78,7 +78,7 @@ def test_flaky_samples_are_listed_everywhere() -> None:
     ]
     assert "2 of 4 repeated samples passed some epochs but not all\n  c 1/4, b 3/4" in str(report)
     assert "| c | default | 1 of 4 |" in MarkdownReporter().generate(report)
-    assert [flaky.sample_id for flaky in run_page(report, report.results.grid())["flaky"]] == ["c", "b"]
+    assert [flaky.sample_id for flaky in overview_page(report, report.results.grid())["flaky"]] == ["c", "b"]
 
 
 def test_flips_of_epochs_are_named_by_their_rule() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import count, islice
 from operator import add, le
 from typing import TypeVar
 
@@ -81,7 +81,7 @@ def arrange(columns: ResultColumns, configurations: Sequence[str]) -> Grid:
     epochs = max(columns.epochs, default=0) + 1
     width = len(configurations) * epochs
     # Plain functions instead of a loop: a large run has a million cells.
-    first_cells = dict(zip(ids, range(0, len(ids) * width, width), strict=True))
+    first_cells = dict(zip(ids, count(0, width), strict=False))
     groups = map(add, map(epochs.__mul__, columns.configurations), columns.epochs)
     cells = list(map(add, map(first_cells.__getitem__, columns.sample_ids), groups))
     order = _order_results(cells, len(ids) * width)
