@@ -30,6 +30,7 @@ SAMPLES, AGENT, JUDGE = "samples", "agent", "judge"
 MIN_SAMPLES = 10
 RESAMPLES, MAX_UNITS = 1_000, 1_000
 # An advice that fewer of the resamples give is not settled by the data.
+MIN_AGREEMENT = 0.8
 Z = normal_quantile(0.975)
 
 

@@ -19,8 +19,10 @@ Interval = tuple[float, float]
 MIN_CLUSTERS = 5
 # Below this number, one large cluster dominates the error; five clusters of similar size are enough.
 MIN_EFFECTIVE_CLUSTERS = 4
-# The number of clusters that the largest possible design effect counts as.
+# The number of clusters that the largest possible design effect counts as, while there are few of the rarer outcome.
 PRIOR_CLUSTERS = 4
+# With so many clusters that have the rarer outcome, the measured design effect is enough.
+SETTLED_CLUSTERS = 10
 COUNT_ROUNDING = 1e-14
 
 TOO_FEW_CLUSTERS = f"fewer than {MIN_CLUSTERS} clusters"
@@ -62,8 +64,9 @@ def clustered_rate_interval(
 
     Wilson's interval for the effective number of values: n divided by the design effect, as Korn and Graubard (1998) do
     with another interval. Few clusters with the rarer outcome say little about the design effect, so it is averaged
-    with the largest possible one, in which each cluster counts as one value. The limits never go beyond those of values
-    that are all equal. None for fewer than five clusters, or if a few clusters have most of the values.
+    with the largest possible one, in which each cluster counts as one value; that one fades as such clusters become
+    many, and Student's quantile, for an estimated design effect, takes its place. The limits never go beyond those of
+    values that are all equal. None for fewer than five clusters, or if a few clusters have most of the values.
     """
     estimate = clustered_standard_error(values, clusters)
     if estimate is None:
@@ -77,11 +80,12 @@ def clustered_rate_interval(
     measured = estimate[1] ** 2 / spread if spread else largest
     # Values between 0 and 1 vary less than 0 and 1 do; of these, no cluster is believed to vary more than chance.
     measured = max(measured, 1.0) if all(value in (0.0, 1.0) for value in values) else measured
-    effect = (informative * measured + PRIOR_CLUSTERS * largest) / (informative + PRIOR_CLUSTERS)
-    interval, extreme = (
-        wilson_interval(rate * n / effect, n / effect, confidence),
-        wilson_interval(0.0, units, confidence),
-    )
+    doubt = max(0.0, 1 - informative / SETTLED_CLUSTERS)
+    prior = PRIOR_CLUSTERS * doubt
+    effect = (informative * measured + prior * largest) / (informative + prior)
+    share = 0.5 + confidence / 2
+    known = n / effect * (normal_quantile(share) / student_t_quantile(share, estimate[2])) ** (2 * (1 - doubt))
+    interval, extreme = wilson_interval(rate * known, known, confidence), wilson_interval(0.0, units, confidence)
     assert interval is not None
     assert extreme is not None
     return min(interval[0], 1 - extreme[1]), max(interval[1], extreme[1])
