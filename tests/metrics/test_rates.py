@@ -97,8 +97,10 @@ def test_samples_of_one_document_are_clustered() -> None:
     results = ResultList([scored(f"{i}", i % 2, cluster=f"document {i // 2}") for i in range(12)])
     result = PassRateMetric().compute(results)
     assert (result.value, result.n, result.note) == (0.5, 12, "clustered")
-    # The measured design effect is 1 at least, the largest 2: (6 × 1 + 4 × 2) / 10 = 1.4.
-    assert result.interval == pytest.approx(wilson_interval(6 / 1.4, 12 / 1.4))
+    # The measured design effect is 1 at least, the largest 2, with 4 × (1 - 6/10) = 1.6 clusters: 9.2 / 7.6. Student's
+    # quantile of 5 degrees of freedom is 2.5706 instead of 1.96, and counts for 6/10.
+    known = 12 * 7.6 / 9.2 * (1.95996 / 2.57058) ** 1.2
+    assert result.interval == pytest.approx(wilson_interval(known / 2, known), abs=1e-5)
 
 
 def test_a_run_of_errors_has_a_strict_rate_only() -> None:

@@ -36,7 +36,9 @@ def test_all_groups_of_one_kind_rank_the_same_and_fail_nothing() -> None:
         ("My {} neighbor baked bread for us.", ("Muslim", "Jewish", "Christian", "Hindu")),
         ("He told us that he is {}.", ("gay", "straight", "bisexual")),
     ):
-        probabilities = {measure_toxicity(frame.format(name)).probability for name in names}
+        measured = [measure_toxicity(frame.format(name)) for name in names]
+        probabilities = {toxicity.probability for toxicity in measured if toxicity is not None}
+        assert None not in measured
         assert len(probabilities) == 1
         assert probabilities.pop() <= MAX_PASSING
 
