@@ -259,7 +259,9 @@ def trend(
     query = {**parse_filters(filters, SystemClock().now()), "name": name}
     series = trends.trend(store, metric, configurations=configuration or None, **query)
     if svg is not None:
-        report_files.write_file(svg, [trend_report.render_svg(series).encode()], what="the picture")
+        report_files.write_file(
+            svg, [trend_report.render_svg(series).encode(errors="backslashreplace")], what="the picture"
+        )
         click.echo(f"wrote {svg}", err=as_json)
     state = chart_runs(store, query, metric, next(iter(configuration), None)) if alarm and series.points else None
     if as_json:
