@@ -118,11 +118,12 @@ def tool_call_count(name: str | None = None, min_count: int = 0, max_count: int 
 def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """Passes if no tool call failed, or if no tool was called.
 
-    A `ToolCall` failed if it has an `error`, or if its result (data or JSON) shows it: `success` is False, `is_error`
-    is True, or it has an `error`. A result text that starts like an error ("Error:", a traceback) counts as a failure
-    too; this is a convention and can be wrong, and `words=False` turns it off. Tool calls of your own types, objects
-    and mappings alike, are read in the same way, and by their `status`. A call without any such information is an
-    error.
+    A `ToolCall` failed if it has an `error`, or if its result (data or JSON) shows it: `success` or `ok` is False,
+    `is_error` is True, it has an `error`, or a failed `status` with a message. A result text that starts like an error
+    ("Error:", "ValueError:", "HTTP 500", a traceback) counts as a failure too; this is a convention and can be wrong,
+    and `words=False` turns it off. A result that may be an error ("Failed to …", a failed `status` among other data)
+    is skipped. Tool calls of your own types, objects and mappings alike, are read in the same way, and by their
+    `status`. A call without any such information is an error.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search"), ToolCall("open", error="404 Not Found")])
@@ -133,13 +134,19 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         calls = read_calls(session, read_error_texts=words)
         failed = [f"{call} ({call.reason})" for call in calls if call.succeeded is False]
-        unknown_calls = [str(call) for call in calls if call.succeeded is None]
+        unknown_calls = [str(call) for call in calls if call.succeeded is None and not call.has_result]
+        doubtful_calls = [f"{call} ({call.reason})" for call in calls if call.succeeded is None and call.has_result]
         if failed:
             reason = f"{len(failed)} of {len(calls)} tool calls failed: {', '.join(failed)}"
             return Score(0.0, False, reason, {"failed": failed})
         if unknown_calls:
             return Score.error(f"it is unknown whether these calls succeeded: {', '.join(unknown_calls)}")
-        return Score(1.0, True, "" if calls else "no tool was called")
+        if doubtful_calls:
+            return Score.skipped(f"these results may be errors: {', '.join(doubtful_calls)}")
+        if not calls:
+            return Score(1.0, True, "no tool was called")
+        looked_at = "an error, a failed status or a text that starts like an error" if words else "an error field"
+        return Score(1.0, True, f"no result of {len(calls)} tool call{'s' * (len(calls) != 1)} has {looked_at}")
 
     return tag_evaluator(require_session(evaluate), factory=all_tools_succeeded, words=words)
 
