@@ -13,6 +13,7 @@ from proctor.evaluators.matching import json_subset
 from proctor.evaluators.options import SESSION_OPTIONAL
 from proctor.evaluators.score_conversion import NO_SESSION, preview
 from proctor.evaluators.tool_calls import (
+    UNKNOWN_TOOL,
     ArgumentRule,
     SequenceMode,
     SequenceOptions,
@@ -28,6 +29,7 @@ from proctor.evaluators.tool_calls import (
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall
 
+NO_CALL = "the session has a tool result without its call, so its tool is unknown"
 Unknown = Literal["error", "skip", "fail", "pass"]
 
 _EVENT_TYPES: dict[str, type] = {cls.__name__: cls for cls in (ToolCall, Message, ModelCall, CustomEvent)}
@@ -51,6 +53,8 @@ def tool_called(name: str) -> SessionCheck:
         names = [call.name for call in read_calls(session)]
         if name in names:
             return Score(1.0, True, f"called {_format_times(names.count(name))}")
+        if UNKNOWN_TOOL in names:
+            return Score.skipped(NO_CALL)
         others = f"called: {', '.join(dict.fromkeys(names))}" if names else "no tool was called"
         return Score(0.0, False, f"{name!r} was not called; {others}")
 
@@ -69,7 +73,10 @@ def tool_not_called(name: str) -> SessionCheck:
     _check_name(name, "tool_not_called")
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        calls = [call for call in read_calls(session) if call.name == name]
+        all_calls = read_calls(session)
+        calls = [call for call in all_calls if call.name == name]
+        if not calls and any(call.name == UNKNOWN_TOOL for call in all_calls):
+            return Score.skipped(NO_CALL)
         if not calls:
             return Score(1.0, True)
         return Score(0.0, False, f"{name!r} was called {_format_times(len(calls))}: {calls[0]}")

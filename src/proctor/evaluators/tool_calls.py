@@ -16,8 +16,11 @@ from proctor.records import codec
 from proctor.records.sample import type_name
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Message, Session, SessionView, ToolCall
+from proctor.records.session_events import OrphanResult, interpret_event
 
 _MISSING = object()
+# The tool of a result whose call was not recorded.
+UNKNOWN_TOOL = "unknown tool"
 _TOOL_NAMES = ("tool_name", "tool")
 _ARGUMENTS = ("arguments", "params", "args", "input", "tool_input")
 _OUTCOMES = ("success", "ok", "is_error", "isError", "error")
@@ -84,14 +87,23 @@ def read_calls(session: SessionView, *, read_error_texts: bool = False) -> list[
     These are its `ToolCall` events, and the users' objects or mappings that look like a tool call: with a `tool_name`
     or `tool`, or with a `name` and arguments (`arguments`, `params`, `args`, `input`, `tool_input`) or an outcome
     (`success`, `is_error`, `error`). If there are none, the calls that the messages request are returned. With
-    `read_error_texts`, a result that starts like an error is a failure.
+    `read_error_texts`, a result that starts like an error is a failure. A result without its call is a call too.
     """
-    calls = [call for event in session if (call := _read_call(event, read_error_texts)) is not None]
+    ids = {event.call_id for event in session[ToolCall]}
+    calls = [call for event in session if (call := _read_call(_restore_call(event, ids), read_error_texts)) is not None]
     return calls or [
         RecordedCall(request.name, request.arguments, None, "it was requested; it may not have run", has_result=False)
         for message in session[Message]
         for request in message.tool_calls
     ]
+
+
+def _restore_call(event: Event, ids: set[str | None]) -> Event:
+    """Return the call that a result without its call belongs to, unless it is the second result of a known call."""
+    orphan = interpret_event(event) if isinstance(event, CustomEvent) else None
+    if isinstance(event, CustomEvent) and isinstance(orphan, OrphanResult) and event.data.get("call_id", "") not in ids:
+        return ToolCall(orphan.name or UNKNOWN_TOOL, result=orphan.content, error=orphan.error)
+    return event
 
 
 def get_field(data: Any, field: str, default: Any = None) -> Any:

@@ -35,7 +35,7 @@ _ROLES = ("system", "developer", "user", "human", "assistant", "ai", "model", "t
 _LANGCHAIN_TYPES = ("human", "ai", "system", "tool", "function", "chat")
 _CONTENT = ("content", "parts", "tool_calls", "function_call", "refusal")
 # An object without any of these is neither a message nor a response.
-_MARKERS = ("role", "type", "lc", "choices", "object")
+_MARKERS = ("role", "type", "lc", "choices", "candidates", "object")
 # LangGraph marks answers that it wrote itself.
 _HANDOFF = "__is_handoff_back"
 # Fields next to `messages` that describe all of them.
@@ -181,8 +181,8 @@ def _find_messages(output: Any) -> _Messages | None:
     if data is None:
         return None
     if _is_message(data):
-        # A message of Anthropic's API is a response with its usage.
-        is_body = classify_message(data) is None and "usage" in data
+        # A message of Anthropic's API is a response with its usage and its ending.
+        is_body = classify_message(data) is None and ("usage" in data or "stop_reason" in data)
         return _Messages(response=data) if is_body else _Messages([data])
     return _Messages(response=data) if _is_body(data) else None
 
@@ -195,6 +195,9 @@ def is_langchain_json(output: str) -> bool:
 def _is_body(fields: dict[str, Any]) -> bool:
     choices = as_list(fields.get("choices"))
     if choices and all(isinstance(as_mapping(item).get("message"), dict) for item in choices):
+        return True
+    candidates = as_list(fields.get("candidates"))
+    if candidates and all("parts" in as_mapping(as_mapping(item).get("content")) for item in candidates):
         return True
     return fields.get("object") == "response" and is_response(fields)
 
