@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from langchain_core.agents import AgentAction
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from proctor import EvalReport, all_tools_succeeded, contains, evaluate, tool_call_count, tool_called, tool_not_called
@@ -130,3 +131,31 @@ def test_a_filtered_answer_gets_a_warning(output: Any, reason: str | None) -> No
     warnings = [text for text in report.metadata.warnings if "filter" in text]
     assert len(warnings) == (reason is not None)
     assert all(f"finish reason {reason!r}" in text for text in warnings)
+
+
+STEP = {"tool": "pay", "tool_input": {"amount": 3}}
+
+
+@each_row(
+    ("output", "succeeded"),
+    [
+        ({"input": "?", "output": "It is sunny.", "intermediate_steps": [(STEP, "paid")]}, True),
+        ({"output": "It is sunny.", "intermediate_steps": [(AgentAction("pay", {"amount": 3}, ""), "paid")]}, True),
+        ({"output": "It is sunny.", "intermediate_steps": [(STEP, "Error: no")]}, False),
+        ({"output": "It is sunny.", "tool_calls": [{"name": "pay", "args": {"amount": 3}}]}, None),
+    ],
+)
+def test_an_output_with_its_steps_becomes_output_and_session(output: Any, succeeded: bool | None) -> None:
+    """As LangChain's AgentExecutor returns it; tool calls without results have an unknown outcome."""
+    result = run(output).results[0]
+    assert result.output == "It is sunny."
+    scores = {name: score.passed for name, score in result.scores.items()}
+    assert scores == {"called": True, "not_called": False, "succeeded": succeeded, "none": False, "text": True}
+
+
+@each_row(
+    "output",
+    [{"output": "It is sunny."}, {"output": "sunny", "tool_calls": []}, {"output": "sunny", "tool_calls": [3]}],
+)
+def test_other_mappings_with_an_output_stay_as_they_are(output: Any) -> None:
+    assert run(output).results[0].output == output

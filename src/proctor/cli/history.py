@@ -36,6 +36,9 @@ def command() -> None:
     """Prune, export and import the runs of the history, and show trends."""
 
 
+command.elsewhere = dict.fromkeys(("list", "ls", "query"), "proctor runs")
+
+
 @command.command("export", short_help="Write runs to a file.")
 @click.argument("file", type=cli.PATH)
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
