@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proctor import ProctorError, Score, SessionDataset, evaluate
+import proctor
+from proctor import ProctorError, Score, SessionDataset, evaluate, evaluators, quality_score
+from tests.support import run_command
 
 SAMPLES = [{"id": "1", "input": "a", "expected": "a"}]
 
@@ -103,3 +106,21 @@ def test_one_session_is_selected_by_id(tmp_path: Any) -> None:
     (tmp_path / "a.json").write_text(chat)
     (tmp_path / "b.json").write_text(chat)
     assert [sample.id for sample in SessionDataset.for_session(tmp_path, "b")] == ["b"]
+
+
+def test_a_command_that_is_elsewhere_is_suggested(tmp_path: Path) -> None:
+    """`history list` is `runs`; other commands of the first level are suggested by their name."""
+    for words, command in ((["history", "list"], "proctor runs"), (["history", "show"], "proctor show")):
+        finished = run_command(*words, cwd=tmp_path)
+        assert (finished.returncode, f"did you mean '{command}'?" in finished.stderr) == (2, True)
+
+
+def test_a_model_that_expects_a_string_learns_how_to_get_one() -> None:
+    """A function without an annotation gets the messages."""
+    score = quality_score(lambda p: p.rpartition("x")[0])("output")
+    assert score.status == "error"
+    assert "it gets the messages as a list. Fix: annotate its parameter as prompt: str" in score.reason
+
+
+def test_a_panel_is_an_evaluator() -> None:
+    assert evaluators.panel is proctor.panel

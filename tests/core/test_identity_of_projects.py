@@ -618,3 +618,32 @@ def test_a_call_chain_deeper_than_the_stack_is_followed() -> None:
     assert compute_identity(first).digest == compute_identity(first).digest
     assert compute_identity(first).digest != compute_identity(other).digest
     assert compute_identity(first).uncovered == ()
+
+
+HOME_READS = {
+    "expanduser": 'import os\n\ndef answer(q):\n    return open(os.path.expanduser("~/prompt.txt")).read()\n',
+    "expandvars": 'import os\n\ndef answer(q):\n    return open(os.path.expandvars("$HOME/prompt.txt")).read()\n',
+    "joined": (
+        'import os\n\ndef answer(q):\n    path = os.path.join(os.path.expanduser("~"), "prompt.txt")\n'
+        "    return open(path).read()\n"
+    ),
+    "pathlib": (
+        'from pathlib import Path\n\ndef answer(q):\n    return (Path("~").expanduser() / "prompt.txt").read_text()\n'
+    ),
+    "Path.home": 'from pathlib import Path\n\ndef answer(q):\n    return (Path.home() / "prompt.txt").read_text()\n',
+    "unknown variable": 'import os\n\ndef answer(q):\n    return open(os.path.expandvars("$NOT_SET/a.txt")).read()\n',
+}
+
+
+def test_files_in_the_home_folder_are_covered_or_named(tmp_path: Path) -> None:
+    """With `expanduser`, `expandvars` or joined paths: a change is noticed, or the target has a warning."""
+    home = tmp_path / "home"
+    prompts = [{str(home / "prompt.txt"): text} for text in ("one", "two")]
+    projects = [
+        (tmp_path / name, [{"target.py": source} | prompt for prompt in prompts]) for name, source in HOME_READS.items()
+    ]
+    looks = dict(zip(HOME_READS, look_at(projects, HOME=str(home)), strict=True))
+    covered = {name for name, (before, after) in looks.items() if before[0] != after[0]}
+    named = {name for name, (before, _) in looks.items() if before[1]}
+    assert covered >= {"expanduser", "expandvars", "joined", "pathlib"}
+    assert covered | named == set(HOME_READS)

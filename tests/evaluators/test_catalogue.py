@@ -97,6 +97,7 @@ matching/exact_match
     needs: expected
 matching/json_subset
     Passes if the output contains everything in the expected mapping, at every depth.
+    allow_fences: bool = False
     needs: expected
 matching/regex_match
     Passes if a regular expression matches the output.

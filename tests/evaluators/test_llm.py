@@ -206,11 +206,12 @@ def test_several_scores_have_a_mean_on_their_scale() -> None:
 
 
 def test_failed_opinions_are_left_out_and_counted() -> None:
-    """One of three is missing from the mean; two of three make it an error."""
+    """One of three is missing from the mean, which does not pass with it either; two of three make it an error."""
     lost = CallFailed("the line is dead")
-    judge = Scripted(lambda a: a.rating("good"), lost, lambda a: a.rating("fair"))
+    judge = Scripted(lambda a: a.rating("poor"), lost, lambda a: a.rating("fair"))
     score = judged(llm_judge(judge, "c", samples=3))
-    assert score.value == 0.625
+    assert (score.value, score.passed) == (0.375, False)
+    assert score.details["failed_parts"] == {"opinion": "the line is dead"}
     assert score.details["judge"]["failed"] == 1
     assert score.details["judge"]["failures"] == ["the line is dead"]
     broken = judged(llm_judge(Scripted(lambda a: a.rating("good"), lost), "c", samples=3))
@@ -218,8 +219,11 @@ def test_failed_opinions_are_left_out_and_counted() -> None:
     assert broken.reason == "2 of 3 opinions failed; test:judge: the line is dead"
     # What the one that was answered used is kept.
     assert broken.details["judge"]["usage"]["input_tokens"] == 100
-    half = judged(llm_judge(Scripted(lambda a: a.rating("good"), lost), "c", samples=2))
-    assert (half.value, half.details["judge"]["spread"]) == (0.75, None)
+    for options in ({}, {"combine": "vote"}):
+        half = judged(llm_judge(Scripted(lambda a: a.rating("good"), lost), "c", samples=2, **options))
+        assert half.reason == "1 of 2 opinions failed; test:judge: the line is dead"
+    vote = Scripted(lambda a: a.rating("good"), lambda a: a.rating("good"), lost)
+    assert judged(llm_judge(vote, "c", samples=3, combine="vote")).passed is True
 
 
 def test_one_opinion_is_requested_at_temperature_0_by_default() -> None:
@@ -274,14 +278,14 @@ def test_the_cost_of_a_failed_opinion_is_counted() -> None:
     """Three opinions, one of them asked twice and never readable: four calls."""
 
     def shy(asked: Asked) -> str:
-        return "hm" if asked.request.opinion == 1 else asked.rating("good")
+        return "hm" if asked.request.opinion == 1 else asked.rating("poor")
 
     score = judged(llm_judge(Scripted(shy), "c", samples=3))
-    assert (score.value, score.details["judge"]["failed"]) == (0.75, 1)
+    assert (score.value, score.details["judge"]["failed"]) == (0.25, 1)
     assert score.details["judge"]["usage"]["input_tokens"] == 400
     rubric = Scripted(lambda a: "hm" if "tone" in a.part("CRITERION") else a.score(4))
     part = judged(rubric_evaluation(rubric, RUBRIC, one_call=False))
-    assert (part.value, part.details["missing"]) == (0.75, ["tone"])
+    assert (part.status, part.details["missing"]) == ("error", ["tone"])
     assert part.details["judge"]["usage"]["input_tokens"] == 300
     lost = judged(rubric_evaluation(Scripted("hm"), RUBRIC))
     assert lost.details["judge"]["usage"]["input_tokens"] == 200
@@ -350,20 +354,24 @@ def test_a_rubric_can_use_one_call_per_criterion() -> None:
     assert score.details["judge"]["prompt"].startswith("proctor.judges/llm-score@")
 
 
-def test_a_criterion_without_a_verdict_is_left_out_and_named() -> None:
-    """After one reminder the mean is that of the others."""
+def test_a_missing_criterion_that_could_change_the_verdict_is_an_error() -> None:
+    """Accuracy has 3/4 of the weight: with it the mean is from 1/16 to 13/16. A threshold of 0.9 is out of reach."""
     judge = Scripted(lambda a: sheet(a, criterion_2=2))
     score = judged(rubric_evaluation(judge, RUBRIC))
-    assert (score.value, score.details["missing"]) == (0.25, ["accuracy"])
-    assert score.reason == "tone 2/5; not scored: accuracy"
+    assert (score.status, score.details["missing"]) == ("error", ["accuracy"])
+    assert score.reason.startswith("1 of 2 criteria have no score: accuracy: the judge's answer has no readable score")
     assert len(judge.asked) == 2
+    fail = judged(rubric_evaluation(Scripted(lambda a: sheet(a, criterion_2=2)), RUBRIC, threshold=0.9))
+    assert (fail.value, fail.passed, fail.reason) == (0.25, False, "tone 2/5; not scored: accuracy")
+    assert list(fail.details["failed_parts"]) == ["accuracy"]
 
     def silent(asked: Asked) -> str | Exception:
         known = "accuracy" in asked.part("CRITERION")
         return CallFailed("gone") if known else asked.score(2)
 
     alone = judged(rubric_evaluation(Scripted(silent), RUBRIC, one_call=False))
-    assert (alone.value, alone.details["missing"]) == (0.25, ["accuracy"])
+    assert (alone.status, alone.details["missing"]) == ("error", ["accuracy"])
+    assert alone.reason == "1 of 2 criteria have no score: accuracy: gone"
     assert alone.details["judge"]["failures"] == ["gone"]
 
 

@@ -382,3 +382,13 @@ def test_a_number_is_not_its_text(number: Any) -> None:
 def test_a_target_that_returned_nothing_does_not_pass_by_being_different() -> None:
     assert not negate(exact_match)(None, "a").passed
     assert exact_match(None, None).passed
+
+
+def test_a_subset_may_stand_in_a_fence_if_fences_are_allowed() -> None:
+    """The same option as in `json_validity`; without it, the reason names it."""
+    fenced = '```json\n{"city": "Paris", "country": "France"}\n```'
+    assert json_subset(fenced, {"city": "Paris"}, allow_fences=True).passed is True
+    assert json_subset(fenced, [{"city": "Rome"}, {"city": "Paris"}], allow_fences=True).passed is True
+    plain = json_subset(fenced, {"city": "Paris"})
+    assert plain.passed is False
+    assert "allow_fences=True" in plain.reason

@@ -606,3 +606,14 @@ def test_a_word_is_not_in_a_longer_name_that_ends_with_a_sign(word: str, sign: s
 def test_a_number_is_not_in_a_negative_number_or_in_its_decimals(number: int, sign: str) -> None:
     assert keywords(f"It is {sign}{number} here", include=[str(number)]).passed is False
     assert keywords(f"It is {number} here", include=[str(number)]).passed is True
+
+
+def test_a_phrase_with_other_hyphens_is_missing_and_named() -> None:
+    """The words are searched as written; the reason shows how the output writes them."""
+    assert keywords("A State-of-the-art model", include="state of the art").reason == (
+        "missing: 'state of the art' ('state-of-the-art' looks similar)"
+    )
+    assert keywords("A state of the art model", include="state-of-the-art").reason == (
+        "missing: 'state-of-the-art' ('state of the art' looks similar)"
+    )
+    assert keywords("A state-of-the-art model", include="state-of-the-art").passed is True

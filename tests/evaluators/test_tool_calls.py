@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from proctor.evaluators.session import all_tools_succeeded
 from proctor.evaluators.tool_calls import RecordedCall, read_calls
 from proctor.records.session import Message, ModelCall, Session, ToolCall
 from tests.tables import each_row
@@ -104,7 +105,10 @@ def test_other_events_are_not_tool_calls(event: Any) -> None:
         (ToolCall("a", result={"error": "no such page"}), (False, "'no such page'")),
         (ToolCall("a", result={"error": None}), (True, "")),
         (ToolCall("a", result={"error": 0.25}), (True, "")),
-        (ToolCall("a", result={"status": "failed"}), (True, "")),
+        (
+            ToolCall("a", result={"status": "failed"}),
+            (None, "its result has the status failed, of the call or of its data"),
+        ),
         (Invoked("a", {}, Result(True)), (True, "")),
         (Invoked("a", {}, Result(False)), (False, "success is False")),
         (Invoked("a", {}, {"success": False}), (False, "success is False")),
@@ -200,3 +204,34 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
         session.append({"tool": "a", "result": result})
         found += [call.succeeded for call in read_calls(session.view(), read_error_texts=True)]
     assert found == [False, False, None]
+
+
+@each_row(
+    ("result", "succeeded"),
+    [
+        *((result, False) for result in (
+            '{"status": "error", "message": "bad"}', '{"status": "error"}', {"status": "FAILED", "reason": "x"},
+            '{"ok": false, "reason": "x"}', {"ok": False}, '{"is_error": true}', "ValueError: bad city",
+            "requests.exceptions.HTTPError: 404 Client Error", "ConnectionError('down')", "Exception: x",
+            "HTTP 500 Internal Server Error", "HTTP/1.1 404 Not Found", "HTTP 503", "Error calling tool 'weather': bad",
+            "Error 404: no such page", "Error fetching https://example.org: timed out", "Tool execution failed: x",
+            "<tool_use_error>bad</tool_use_error>", "Traceback:", "error: x", "[ERROR]: x",
+        )),
+        *((result, None) for result in (
+            '{"order": 17, "status": "failed"}', '{"status": "failed"}', {"service": "db", "status": "error"},
+            "Failed to fetch", "ERROR x",
+            "HTTP 404 is what servers answer if a page is missing", "Error in the tool", "fatal: not a git repository",
+        )),
+        *((result, True) for result in (
+            "Error handling guide: use try and except", "Errors: none", "Error messages of Python", "sunny",
+            '{"status": "ok", "temperature": 3}', '{"ok": true}', '{"status": 500}', "Exception handling in Python",
+            "The HTTP 500 page", "Failed banks of 2008", "null", "Failure is an option", "TypeErrors explained",
+        )),
+    ],
+)  # fmt: skip
+def test_results_that_report_errors_fail_and_results_about_errors_do_not(result: Any, succeeded: bool | None) -> None:
+    """A result that may be either has no verdict."""
+    assert read_outcome(result)[0] is succeeded
+    score = all_tools_succeeded()("x", None, Session([ToolCall("a", result=result)]))
+    assert score.passed is succeeded
+    assert score.reason

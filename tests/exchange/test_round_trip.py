@@ -228,3 +228,14 @@ def test_memory_stays_flat(tmp_path: Path, as_: Format) -> None:
         tracemalloc.stop()
     assert file.stat().st_size > 10e6
     assert peak < 8e6
+
+
+@pytest.mark.parametrize("as_", FORMATS)
+def test_half_an_emoji_survives(tmp_path: Path, as_: Format) -> None:
+    """The cells for people show its escape; the stored record has the output itself."""
+    history, other = SQLiteHistory(tmp_path / "h.db"), SQLiteHistory(tmp_path / "other.db")
+    result = EvalResult(Trial(Sample("s", "q"), "ok \ud83d"), {"same": Score(0.0, False, "no")})
+    store_run(history, make_run(RUN.run_id), [result])
+    take(other, write(history, tmp_path / f"runs.{as_}", as_))
+    [stored] = other.results(RUN.run_id)
+    assert stored.output == "ok \ud83d"

@@ -95,7 +95,7 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
         comparisons = add_notes(comparisons, notes)
     if markdown is not None:
         texts = [render_markdown(comparison, flips=flips) for comparison in comparisons]
-        write_file(markdown, ["\n".join(texts).encode()], what="the comparison")
+        write_file(markdown, ["\n".join(texts).encode(errors="backslashreplace")], what="the comparison")
     if as_json:
         print_json({"comparisons": comparisons, "only_one_has": unpaired})
         return

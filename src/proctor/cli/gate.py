@@ -467,7 +467,7 @@ class GateOutputs:
             click.echo(f"Inconclusive counts as {counts_as} (--inconclusive).")
 
     def _write(self, comment: str, xml: bytes, answer: str) -> None:
-        text = comment.encode(errors="replace")
+        text = comment.encode(errors="backslashreplace")
         # First, because it cannot fail.
         _append_step_summary(text)
         if self._options["markdown"]:

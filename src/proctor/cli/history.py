@@ -36,6 +36,9 @@ def command() -> None:
     """Prune, export and import the runs of the history, and show trends."""
 
 
+command.elsewhere = dict.fromkeys(("list", "ls", "query"), "proctor runs")
+
+
 @command.command("export", short_help="Write runs to a file.")
 @click.argument("file", type=cli.PATH)
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
@@ -259,7 +262,9 @@ def trend(
     query = {**parse_filters(filters, SystemClock().now()), "name": name}
     series = trends.trend(store, metric, configurations=configuration or None, **query)
     if svg is not None:
-        report_files.write_file(svg, [trend_report.render_svg(series).encode()], what="the picture")
+        report_files.write_file(
+            svg, [trend_report.render_svg(series).encode(errors="backslashreplace")], what="the picture"
+        )
         click.echo(f"wrote {svg}", err=as_json)
     state = chart_runs(store, query, metric, next(iter(configuration), None)) if alarm and series.points else None
     if as_json:

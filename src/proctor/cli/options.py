@@ -38,15 +38,26 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class CommandGroup(click.Group):
-    """A group of commands that suggests the nearest name for a misspelled one."""
+    """A group of commands that suggests the nearest name for a misspelled one.
+
+    `elsewhere` has names that people expect in the group, with the command to type instead.
+    """
+
+    elsewhere: Mapping[str, str] = {}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if args and args[0] not in names and not args[0].startswith("-"):
-            raise ConfigError(f"unknown command {args[0]!r}", fix=suggest_name(args[0], names))
+            raise ConfigError(f"unknown command {args[0]!r}", fix=self._suggest(ctx, args[0], names))
         return super().resolve_command(ctx, args)
+
+    def _suggest(self, ctx: click.Context, name: str, names: list[str]) -> str:
+        root = ctx.find_root().command
+        is_other = isinstance(root, click.Group) and root is not self and name in root.list_commands(ctx)
+        other = self.elsewhere.get(name) or (f"proctor {name}" if is_other else "")
+        return f"did you mean {other!r}?" if other else suggest_name(name, names)
 
 
 class Choice(click.Choice[str]):

@@ -23,6 +23,10 @@ _PLAIN = frozenset((int, float, bool, bytes, type(None)))
 # Libraries whose objects are safe to read: their attributes are plain data.
 _LIBRARIES = frozenset(("anthropic", "langchain_core", "openai"))
 _MAX_ITEMS = 100_000
+OPEN_CALL = (
+    "the target returned a response with tool calls that have no result: it is no final answer, and the text beside "
+    "the calls is judged as the output. Fix: run the tools and return the whole conversation"
+)
 NO_ANSWER = (
     "the target returned messages that do not end with an answer from the assistant: the output is None, and "
     "evaluators of the output skip the sample. The messages are in raw_output and in the session"
@@ -140,8 +144,9 @@ def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], liv
     if has_messages(sample.expected) or _is_state_expected(sample.expected, output, conversation.answer):
         return reply
     answer = conversation.answer
-    if not conversation.has_answer and (answer := _find_single_text(conversation.session)) is None:
-        sessions.warn(NO_ANSWER)
+    if not conversation.has_answer:
+        answer = _find_single_text(conversation.session)
+        sessions.warn(NO_ANSWER if answer is None else OPEN_CALL)
     return msgspec.structs.replace(reply, output=answer, raw_output=output)
 
 

@@ -12,6 +12,7 @@ EXPORTS = {
     "evaluators.decorator": ("evaluator",),
     "evaluators.matching": ("contains", "exact_match", "json_subset", "regex_match", "within_tolerance"),
     "evaluators.numeric.numbers": ("numeric_answer",),
+    "evaluators.opinions": ("panel", "prefer", "with_canary"),
     "evaluators.performance": ("latency", "throughput", "token_efficiency"),
     "evaluators.questions": ("question_format", "starter_phrase"),
     "evaluators.regression": ("latency_regression", "no_regression", "token_regression"),

@@ -14,6 +14,9 @@ from proctor.evaluators.matching import json_subset as json_subset
 from proctor.evaluators.matching import regex_match as regex_match
 from proctor.evaluators.matching import within_tolerance as within_tolerance
 from proctor.evaluators.numeric.numbers import numeric_answer as numeric_answer
+from proctor.evaluators.opinions import panel as panel
+from proctor.evaluators.opinions import prefer as prefer
+from proctor.evaluators.opinions import with_canary as with_canary
 from proctor.evaluators.performance import latency as latency
 from proctor.evaluators.performance import throughput as throughput
 from proctor.evaluators.performance import token_efficiency as token_efficiency
@@ -81,6 +84,8 @@ __all__ = [
     "numeric_answer",
     "occurrences",
     "output_language",
+    "panel",
+    "prefer",
     "question_format",
     "regex_match",
     "relevance",
@@ -104,6 +109,7 @@ __all__ = [
     "tool_sequence",
     "toxicity_detection",
     "weighted",
+    "with_canary",
     "within_tolerance",
 ]
 EXPORTS: dict[str, tuple[str, ...]]

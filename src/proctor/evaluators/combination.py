@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
+from msgspec.structs import replace
+
 from proctor.core.identity import compute_digest, compute_identity
 from proctor.core.names import UniqueNames
 from proctor.errors import EvaluatorError, suggest_name
@@ -26,6 +28,7 @@ from proctor.records.score import (
     combine_all,
     combine_any,
     drop_verdict,
+    find_failures,
     find_undecided,
 )
 from proctor.records.trial import Trial
@@ -192,9 +195,13 @@ def make_rule(function: Callable[[Mapping[str, Score]], Any]) -> CombineRule:
 
     def rule(scores: Mapping[str, Score]) -> Score:
         try:
-            return as_score(function(scores))
+            score = as_score(function(scores))
         except (Exception, SystemExit) as error:
             return as_error(error)
+        if any(find_failures(part) or part.status == "error" for part in scores.values()):
+            # The failure of a part stays visible, whatever the function makes of it.
+            return replace(score, details={**score.details, "parts": dict(scores)})
+        return score
 
     return rule
 

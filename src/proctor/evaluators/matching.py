@@ -14,6 +14,7 @@ import msgspec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_first
 from proctor.evaluators.decorator import evaluator, tag_evaluator
+from proctor.evaluators.formats.format_error import strip_allowed_fence
 from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.plain_values import (
     NO_OUTPUT,
@@ -252,12 +253,12 @@ def _score_worst_item(outputs: Sequence[Any], expected: Sequence[Any], evaluate:
 
 
 @evaluator(category="matching", pure=True)
-def json_subset(output: Any, expected: Any) -> Score:
+def json_subset(output: Any, expected: Any, *, allow_fences: bool = False) -> Score:
     """Passes if the output contains everything in the expected mapping, at every depth.
 
-    Mappings may have more keys than expected; lists and values must be equal. Strings are parsed as JSON. With a list
-    of expected mappings, the output must contain one of them. An empty expected mapping is skipped. The reason lists
-    the path of each missing or wrong key.
+    Mappings may have more keys than expected; lists and values must be equal. Strings are parsed as JSON;
+    `allow_fences` accepts a Markdown code fence around the output. With a list of expected mappings, the output must
+    contain one of them. An empty expected mapping is skipped. The reason lists the path of each missing or wrong key.
 
     >>> json_subset({"city": "Paris", "country": "France"}, {"city": "Paris"}).passed
     True
@@ -265,12 +266,17 @@ def json_subset(output: Any, expected: Any) -> Score:
     "wrong: user.name (expected 'Bob', got 'Ada')"
     """
     if (items := list_items(expected)) and all(_read_mapping(item)[0] is not None for item in items):
-        return score_best_reference(lambda item: json_subset(output, item), items)
+        return score_best_reference(lambda item: json_subset(output, item, allow_fences=allow_fences), items)
     reference, problem = _read_mapping(expected)
     if reference is None:
         return Score.error(f"the expected value is not a mapping: {problem}")
     if not reference:
         return Score.skipped("the expected mapping is empty: there is nothing to look for")
+    if isinstance(output, str):
+        fenced, (output, _) = output, strip_allowed_fence(output, True)
+        if not allow_fences and output != fenced:
+            reason = "the output is not a mapping: it is JSON in a Markdown fence (allow_fences=True accepts it)"
+            return Score(0.0, False, reason)
     actual, problem = _read_mapping(output)
     if actual is None:
         return Score(0.0, False, f"the output is not a mapping: {problem}")

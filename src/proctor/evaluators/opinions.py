@@ -26,9 +26,10 @@ from proctor.evaluators.score_conversion import as_error
 from proctor.models.connect import provider
 from proctor.ports import EvaluatorObject
 from proctor.records import codec
+from proctor.records.rubric import decide_mean
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
-from proctor.records.score import Score
+from proctor.records.score import INCOMPLETE, SKIPPED_BY_DESIGN, UNCERTAIN, Score, decide_majority, drop_verdict
 from proctor.records.session import Message, Session
 from proctor.records.trial import EvalResult, Trial
 from proctor.sessions import current as sessions
@@ -60,8 +61,8 @@ def panel(judges: Sequence[EvaluatorObject], rule: Rule = "majority", threshold:
     """Asks several judges concurrently; passes if the majority passes, if their mean is high enough, or if all pass.
 
     Any evaluator may be a judge. The value is the mean of their values; `threshold` applies to the rule "mean" only. A
-    tie is not a majority. Judges with errors are left out and listed in the details; if most of them fail, the panel
-    fails, and with the rule "unanimous" one error is enough. The details contain each verdict and the agreement of the
+    tie is not a majority. If a judge without a verdict could change the result, the panel is an error or skipped;
+    otherwise the judge is left out and listed in the details. They also contain each verdict and the agreement of the
     judges.
 
     >>> from proctor.evaluators.matching import contains, exact_match
@@ -94,37 +95,51 @@ async def _score_concurrently(pairs: Iterable[tuple[BoundEvaluator, Trial]]) -> 
 
 
 def combine_scores(scores: Mapping[str, Score], rule: Rule, threshold: float = 0.5) -> Score:
-    """Combine the scores of several judges into one."""
+    """Combine the scores of several judges into one; without a judge that could change the verdict, there is none."""
+    # The verdict, or the value, of a judge with a failed part may be another than it seems.
+    gap = INCOMPLETE if rule == "mean" else UNCERTAIN
+    scores = {
+        name: drop_verdict(score) if gap in score.details and score.ok else score for name, score in scores.items()
+    }
+    scores = {name: score for name, score in scores.items() if score.reason not in SKIPPED_BY_DESIGN} or scores
     verdicts = {name: score for name, score in scores.items() if score.ok}
     failed = [name for name, score in scores.items() if score.status == "error"]
     skipped = [name for name, score in scores.items() if score.status == "skipped"]
     details = _details(scores, verdicts, failed, rule)
     passes = sum(score.passed is True for score in verdicts.values())
-    # As in `all_of`, a failing verdict decides; otherwise a missing verdict leaves the result open. With the other
-    # rules, the judges with a verdict decide if they are at least half of all judges.
-    missing = len(scores) - len(verdicts)
-    is_open = passes == len(verdicts) if rule == "unanimous" else missing > len(verdicts)
-    if failed and is_open:
-        reasons = "; ".join(f"{name}: {scores[name].reason}" for name in failed)
-        return Score.error(f"{len(failed)} of {len(scores)} judges failed: {reasons}", details)
-    if skipped and (is_open or not verdicts):
-        reasons = "; ".join(f"{name}: {scores[name].reason}" for name in skipped)
-        return Score.skipped(f"{len(skipped)} of {len(scores)} judges skipped: {reasons}", details)
+    passed = _decide(verdicts, len(scores), rule, threshold)
+    if passed is None:
+        names, verb, make = (failed, "failed", Score.error) if failed else (skipped, "skipped", Score.skipped)
+        reasons = "; ".join(f"{name}: {scores[name].reason}" for name in names)
+        return make(f"{len(names)} of {len(scores)} judges {verb}: {reasons}", details)
+    if missing := failed + skipped:
+        details[INCOMPLETE] = True
     value = fsum(score.value or 0.0 for score in verdicts.values()) / len(verdicts)
     value = min(1.0, max(0.0, value))
-    passed = {"majority": 2 * passes > len(verdicts), "unanimous": passes == len(verdicts), "mean": value >= threshold}[
-        rule
-    ]
-    reason = f"{passes} of {len(verdicts)} judges passed the output"
+    reason = f"{passes} of {len(scores)} judges passed the output"
     if rule == "mean":
         comparison = "at least" if passed else "below"
         reason = f"the mean of {len(verdicts)} judges is {value:.3g}, {comparison} {threshold:g}"
-    elif rule == "majority" and 2 * passes == len(verdicts):
+    elif rule == "majority" and 2 * passes == len(scores):
         reason += ", a tie, which does not pass"
-    if failed:
-        reason += f"; left out because they failed: {', '.join(failed)}"
+    if missing:
+        reason += f"; without a verdict, which could not change the result: {', '.join(missing)}"
     judge_reasons = [f"{name}: {score.reason}" for name, score in verdicts.items() if score.reason]
     return Score(value, passed, "; ".join([reason, *judge_reasons]), details)
+
+
+def _decide(verdicts: Mapping[str, Score], total: int, rule: Rule, threshold: float) -> bool | None:
+    """Return whether a panel of `total` judges passes; None if the judges without a verdict could change that."""
+    missing = total - len(verdicts)
+    passes = sum(score.passed is True for score in verdicts.values())
+    if not verdicts:
+        return None
+    if rule == "unanimous":
+        return False if passes < len(verdicts) else None if missing else True
+    if rule == "majority":
+        return decide_majority(passes, missing, total)
+    values = [(1.0, score.value or 0.0) for score in verdicts.values()]
+    return decide_mean(values, missing, lambda mean: mean >= threshold)
 
 
 def panel_agreement(results: Iterable[EvalResult], name: str = "panel") -> PanelAgreement:

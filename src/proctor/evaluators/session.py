@@ -13,6 +13,7 @@ from proctor.evaluators.matching import json_subset
 from proctor.evaluators.options import SESSION_OPTIONAL
 from proctor.evaluators.score_conversion import NO_SESSION, preview
 from proctor.evaluators.tool_calls import (
+    UNKNOWN_TOOL,
     ArgumentRule,
     SequenceMode,
     SequenceOptions,
@@ -28,6 +29,7 @@ from proctor.evaluators.tool_calls import (
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall
 
+NO_CALL = "the session has a tool result without its call, so its tool is unknown"
 Unknown = Literal["error", "skip", "fail", "pass"]
 
 _EVENT_TYPES: dict[str, type] = {cls.__name__: cls for cls in (ToolCall, Message, ModelCall, CustomEvent)}
@@ -51,6 +53,8 @@ def tool_called(name: str) -> SessionCheck:
         names = [call.name for call in read_calls(session)]
         if name in names:
             return Score(1.0, True, f"called {_format_times(names.count(name))}")
+        if UNKNOWN_TOOL in names:
+            return Score.skipped(NO_CALL)
         others = f"called: {', '.join(dict.fromkeys(names))}" if names else "no tool was called"
         return Score(0.0, False, f"{name!r} was not called; {others}")
 
@@ -69,7 +73,10 @@ def tool_not_called(name: str) -> SessionCheck:
     _check_name(name, "tool_not_called")
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        calls = [call for call in read_calls(session) if call.name == name]
+        all_calls = read_calls(session)
+        calls = [call for call in all_calls if call.name == name]
+        if not calls and any(call.name == UNKNOWN_TOOL for call in all_calls):
+            return Score.skipped(NO_CALL)
         if not calls:
             return Score(1.0, True)
         return Score(0.0, False, f"{name!r} was called {_format_times(len(calls))}: {calls[0]}")
@@ -118,11 +125,12 @@ def tool_call_count(name: str | None = None, min_count: int = 0, max_count: int 
 def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """Passes if no tool call failed, or if no tool was called.
 
-    A `ToolCall` failed if it has an `error`, or if its result (data or JSON) shows it: `success` is False, `is_error`
-    is True, or it has an `error`. A result text that starts like an error ("Error:", a traceback) counts as a failure
-    too; this is a convention and can be wrong, and `words=False` turns it off. Tool calls of your own types, objects
-    and mappings alike, are read in the same way, and by their `status`. A call without any such information is an
-    error.
+    A `ToolCall` failed if it has an `error`, or if its result (data or JSON) shows it: `success` or `ok` is False,
+    `is_error` is True, it has an `error`, or a failed `status` with a message. A result text that starts like an error
+    ("Error:", "ValueError:", "HTTP 500", a traceback) counts as a failure too; this is a convention and can be wrong,
+    and `words=False` turns it off. A result that may be an error ("Failed to …", a failed `status` among other data)
+    is skipped. Tool calls of your own types, objects and mappings alike, are read in the same way, and by their
+    `status`. A call without any such information is an error.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search"), ToolCall("open", error="404 Not Found")])
@@ -133,13 +141,19 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         calls = read_calls(session, read_error_texts=words)
         failed = [f"{call} ({call.reason})" for call in calls if call.succeeded is False]
-        unknown_calls = [str(call) for call in calls if call.succeeded is None]
+        unknown_calls = [str(call) for call in calls if call.succeeded is None and not call.has_result]
+        doubtful_calls = [f"{call} ({call.reason})" for call in calls if call.succeeded is None and call.has_result]
         if failed:
             reason = f"{len(failed)} of {len(calls)} tool calls failed: {', '.join(failed)}"
             return Score(0.0, False, reason, {"failed": failed})
         if unknown_calls:
             return Score.error(f"it is unknown whether these calls succeeded: {', '.join(unknown_calls)}")
-        return Score(1.0, True, "" if calls else "no tool was called")
+        if doubtful_calls:
+            return Score.skipped(f"these results may be errors: {', '.join(doubtful_calls)}")
+        if not calls:
+            return Score(1.0, True, "no tool was called")
+        looked_at = "an error, a failed status or a text that starts like an error" if words else "an error field"
+        return Score(1.0, True, f"no result of {len(calls)} tool call{'s' * (len(calls) != 1)} has {looked_at}")
 
     return tag_evaluator(require_session(evaluate), factory=all_tools_succeeded, words=words)
 

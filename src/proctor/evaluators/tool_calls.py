@@ -9,32 +9,39 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor.errors import EvaluatorError, Problem
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.matching import exact_match, json_subset
 from proctor.evaluators.score_conversion import NO_SESSION, preview
 from proctor.records import codec
 from proctor.records.sample import type_name
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Message, Session, SessionView, ToolCall
+from proctor.records.session_events import OrphanResult, interpret_event
 
 _MISSING = object()
+# The tool of a result whose call was not recorded.
+UNKNOWN_TOOL = "unknown tool"
 _TOOL_NAMES = ("tool_name", "tool")
 _ARGUMENTS = ("arguments", "params", "args", "input", "tool_input")
-_OUTCOMES = ("success", "is_error", "isError", "error")
+_OUTCOMES = ("success", "ok", "is_error", "isError", "error")
+# The fields beside the status of a result that reports an error; with other fields, it may be the status of its data.
+_REPORT_FIELDS = frozenset(
+    ("status", "message", "msg", "reason", "detail", "details", "description", "code", "status_code", "type", "errors",
+     "tool", "tool_name", "timestamp", "traceback", "data", "result", "content", "request_id")
+)  # fmt: skip
+_FAILED_STATUSES = ("error", "failed", "failure")
 _STATUSES = {
     **dict.fromkeys(("ok", "success", "succeeded", "completed", "done"), True),
     **dict.fromkeys(("error", "failed", "failure", "cancelled", "timeout"), False),
 }
-# The first words of the results of failed tools, in lower case.
-_FAILURES = (
-    "error:", "error -", "error executing tool", "error invoking tool",
-    "an error occurred while running the tool", "traceback (most recent call last)",
-)  # fmt: skip
+_MAX_LINE = 300
 
 SessionCheck = Callable[..., Score]
 SessionLike = Session | SessionView | None
 SequenceMode = Literal["in_order", "any_order", "exact"]
 ArgumentRule = Literal["exact", "subset", "ignore"]
-Outcome = tuple[bool, str]
+# None is a result that may be an error.
+Outcome = tuple[bool | None, str]
 # Indexes of expected calls, each with the index of the call that matches it.
 Pairs = dict[int, int]
 MatchTable = list[list[bool]]
@@ -58,12 +65,16 @@ def require_session(evaluate: SessionCheck) -> SessionCheck:
 
 
 class RecordedCall(NamedTuple):
-    """A tool call; `succeeded` is None if its outcome is unknown, `reason` explains a failure."""
+    """A tool call; `succeeded` is None if its outcome is unknown, `reason` explains a failure or a doubt.
+
+    `has_result` is False for a call that was only requested.
+    """
 
     name: str
     arguments: Mapping[str, Any] = {}
     succeeded: bool | None = None
     reason: str = ""
+    has_result: bool = True
 
     def __str__(self) -> str:
         arguments = (f"{k}={preview(v)}" if k else preview(v) for k, v in self.arguments.items())
@@ -76,14 +87,23 @@ def read_calls(session: SessionView, *, read_error_texts: bool = False) -> list[
     These are its `ToolCall` events, and the users' objects or mappings that look like a tool call: with a `tool_name`
     or `tool`, or with a `name` and arguments (`arguments`, `params`, `args`, `input`, `tool_input`) or an outcome
     (`success`, `is_error`, `error`). If there are none, the calls that the messages request are returned. With
-    `read_error_texts`, a result that starts like an error is a failure.
+    `read_error_texts`, a result that starts like an error is a failure. A result without its call is a call too.
     """
-    calls = [call for event in session if (call := _read_call(event, read_error_texts)) is not None]
+    ids = {event.call_id for event in session[ToolCall]}
+    calls = [call for event in session if (call := _read_call(_restore_call(event, ids), read_error_texts)) is not None]
     return calls or [
-        RecordedCall(request.name, request.arguments, None, "it was requested; it may not have run")
+        RecordedCall(request.name, request.arguments, None, "it was requested; it may not have run", has_result=False)
         for message in session[Message]
         for request in message.tool_calls
     ]
+
+
+def _restore_call(event: Event, ids: set[str | None]) -> Event:
+    """Return the call that a result without its call belongs to, unless it is the second result of a known call."""
+    orphan = interpret_event(event) if isinstance(event, CustomEvent) else None
+    if isinstance(event, CustomEvent) and isinstance(orphan, OrphanResult) and event.data.get("call_id", "") not in ids:
+        return ToolCall(orphan.name or UNKNOWN_TOOL, result=orphan.content, error=orphan.error)
+    return event
 
 
 def get_field(data: Any, field: str, default: Any = None) -> Any:
@@ -95,15 +115,25 @@ def _read_call(event: Event, read_error_texts: bool) -> RecordedCall | None:
     if isinstance(event, ToolCall):
         if event.error is not None:
             return RecordedCall(event.name, event.arguments, False, preview(event.error))
-        outcomes = _read_result(event.result, read_error_texts)
-        failure = next((outcome for outcome in outcomes if not outcome[0]), (True, ""))
-        return RecordedCall(event.name, event.arguments, *failure)
+        outcome = _select_outcome([*_read_result(event.result, read_error_texts), (True, "")])
+        return RecordedCall(event.name, event.arguments, *outcome)
     if not isinstance(event, CustomEvent):
         return None
     name = _read_name(event.data)
     if name is None:
         return None
-    return RecordedCall(name, _read_arguments(event.data), *_read_custom_outcome(event.data, read_error_texts))
+    outcomes = [
+        *_read_outcomes(event.data),
+        *_read_status(event.data),
+        *_read_result(get_field(event.data, "result"), read_error_texts),
+    ]
+    outcome = _select_outcome(outcomes)
+    return RecordedCall(name, _read_arguments(event.data), *outcome, has_result=bool(outcomes))
+
+
+def _select_outcome(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the first failure, otherwise the first doubt, otherwise the first outcome."""
+    return min(outcomes, key=lambda outcome: (outcome[0] is not False, outcome[0] is not None), default=(None, ""))
 
 
 def _read_name(data: Any) -> str | None:
@@ -127,12 +157,6 @@ def _read_arguments(data: Any) -> Mapping[str, Any]:
     return arguments if isinstance(arguments, Mapping) else {"": arguments}
 
 
-def _read_custom_outcome(data: Any, read_error_texts: bool) -> tuple[bool | None, str]:
-    outcomes = [*_read_outcomes(data), *_read_status(data), *_read_result(get_field(data, "result"), read_error_texts)]
-    failure = next((outcome for outcome in outcomes if not outcome[0]), None)
-    return failure or (outcomes[0] if outcomes else (None, ""))
-
-
 def _read_result(result: Any, read_error_texts: bool) -> Iterator[Outcome]:
     """Yield the outcomes that a result contains as data, as JSON, or as the start of a string."""
     if isinstance(result, list | tuple) and result and isinstance(result[0], Mapping):
@@ -141,16 +165,23 @@ def _read_result(result: Any, read_error_texts: bool) -> Iterator[Outcome]:
         content = result
     if not isinstance(content, str):
         yield from _read_outcomes(result)
+        yield from _read_result_status(result)
         return
     text = content.lstrip()
     if (data := _decode_outcome(text)) is not None:
         yield from _read_outcomes(data)
-    elif read_error_texts and text[: max(map(len, _FAILURES))].casefold().startswith(_FAILURES):
-        yield False, f"its result starts with {preview(text.splitlines()[0])}"
+        yield from _read_result_status(data)
+    elif read_error_texts and text:
+        line = text[:_MAX_LINE].splitlines()[0]
+        patterns = load_patterns("tool_failures.yaml")
+        if patterns["failure"].match(line):
+            yield False, f"its result starts with {preview(line)}"
+        elif patterns["doubtful"].match(line):
+            yield None, f"its result starts with {preview(line)}"
 
 
 def _decode_outcome(text: str) -> Mapping[str, Any] | None:
-    if not text.startswith("{") or not any(f'"{field}"' in text for field in _OUTCOMES):
+    if not text.startswith("{") or not any(f'"{field}"' in text for field in (*_OUTCOMES, "status")):
         return None
     try:
         data = json.loads(text)
@@ -160,9 +191,10 @@ def _decode_outcome(text: str) -> Mapping[str, Any] | None:
 
 
 def _read_outcomes(data: Any) -> Iterator[Outcome]:
-    success = get_field(data, "success")
-    if isinstance(success, bool):
-        yield success, "" if success else _get_message(data, "success is False")
+    for field in ("success", "ok"):
+        success = get_field(data, field)
+        if isinstance(success, bool):
+            yield success, "" if success else _get_message(data, f"{field} is False")
     for field in ("is_error", "isError"):
         failed = get_field(data, field)
         if isinstance(failed, bool):
@@ -173,12 +205,21 @@ def _read_outcomes(data: Any) -> Iterator[Outcome]:
 
 
 def _read_status(data: Any) -> Iterator[Outcome]:
-    # Only the status of an event counts: a result may have a status of its data, such as an order.
     status = get_field(data, "status")
     text = getattr(status, "value", status)
     succeeded = _STATUSES.get(text.casefold()) if isinstance(text, str) else None
     if succeeded is not None:
         yield succeeded, "" if succeeded else _get_message(data, f"status is {text}")
+
+
+def _read_result_status(data: Any) -> Iterator[Outcome]:
+    """Yield a failure for a failed status with a message, a doubt for the status of something else, such as a job."""
+    status = data.get("status") if isinstance(data, Mapping) else None
+    if isinstance(status, str) and status.casefold() in _FAILED_STATUSES:
+        if data.keys() <= _REPORT_FIELDS and (len(data) > 1 or status.casefold() == "error"):
+            yield False, _get_message(data, f"status is {status}")
+        else:
+            yield None, f"its result has the status {status}, of the call or of its data"
 
 
 def _get_message(data: Any, default: str) -> str:

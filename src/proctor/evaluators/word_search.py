@@ -95,6 +95,11 @@ class FoldedText:
         if not word[-1:].isalpha() or is_unspaced(word[-1]) or get_script(word[-1]) == "HANGUL":
             return ""
         folded = fold_case(_INVISIBLE.sub("", normalize_unicode(word)).translate(_TYPOGRAPHY))
+        if len(parts := folded.replace("-", " ").split()) > 1:
+            # The same phrase with other hyphens; the text keeps its length.
+            pattern = compile_word(" ".join(parts), True, self.case_sensitive)
+            if match := pattern.search(self.folded.replace("-", " ")):
+                return self.folded[match.start() : match.end()]
         *others, last = folded.split()
         if any(other not in self.words for other in others):
             return ""

@@ -15,7 +15,7 @@ from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.records.results import Results
 from proctor.records.run import RunMetadata
 from proctor.records.score import SKIPPED_BY_DESIGN, find_failures
-from proctor.records.trial import Outcome
+from proctor.records.trial import EvalResult, Outcome
 
 LOCAL = "local:"
 
@@ -225,13 +225,18 @@ def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
                 )
 
 
+# The parameters of evaluators with parts, criteria or several opinions.
+_HAS_PARTS = frozenset({"evaluator", "evaluators", "judge", "judges", "model"})
+
+
 def warn_failed_parts(results: Results, run: RunMetadata) -> Iterator[str]:
     """Warn about every part of a combination that failed on more than a tenth of the results, but left a verdict."""
+    page: list[EvalResult] = []
     for spec in run.evaluators:
-        if not {"evaluator", "evaluators"}.intersection(spec.parameters):
+        if not _HAS_PARTS.intersection(spec.parameters):
             continue
         reasons: dict[str, Counter[str]] = {}
-        page = list(islice(results, MAX_REASONS_READ))
+        page = page or list(islice(results, MAX_REASONS_READ))
         for result in page:
             score = result.scores.get(spec.name)
             for part, failure in find_failures(score).items() if score is not None and score.ok else ():

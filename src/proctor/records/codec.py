@@ -141,9 +141,34 @@ def _make_readable(value: Any) -> Any:
 _NOT_FINITE = {"nan": b"NaN", "inf": b"Infinity", "-inf": b"-Infinity"}
 
 
+def encode_any_text(value: Any) -> bytes:
+    """Encode as JSON for people; half a surrogate pair, which UTF-8 cannot encode, becomes the text of its escape.
+
+    >>> encode_any_text({"cut": "ok \\ud83d"})
+    b'{"cut":"ok \\\\ud83d"}'
+    """
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return _encoder.encode(_escape_surrogates(msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True)))
+
+
+def escape_surrogates(text: str) -> str:
+    """Write half a surrogate pair as the text of its escape: \\ud83d."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _escape_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return escape_surrogates(value)
+    if isinstance(value, dict):
+        return {_escape_surrogates(key): _escape_surrogates(item) for key, item in value.items()}
+    return [_escape_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def encode_pretty(value: Any, indent: int = 2) -> bytes:
     """Encode as indented JSON."""
-    return msgspec.json.format(_encoder.encode(value), indent=indent)
+    return msgspec.json.format(encode_any_text(value), indent=indent)
 
 
 def decode(data: bytes | str, as_type: type[T], *, where: str = "") -> T:

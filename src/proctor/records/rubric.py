@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -99,6 +99,20 @@ def weighted_mean(weighted: Sequence[tuple[float, float]]) -> float:
     """Return the mean of pairs of weight and value."""
     weight = math.fsum(weight for weight, _ in weighted)
     return math.fsum(weight * value for weight, value in weighted) / weight
+
+
+def decide_mean(
+    weighted: Sequence[tuple[float, float]], missing: float, passes: Callable[[float], bool]
+) -> bool | None:
+    """Return whether a weighted mean passes; None if values from 0 to 1 of the `missing` weight could change that.
+
+    >>> decide_mean([(1, 1.0), (1, 1.0)], 1, lambda mean: mean >= 0.5)
+    True
+    >>> decide_mean([(1, 1.0)], 9, lambda mean: mean >= 0.5) is None
+    True
+    """
+    verdicts = {passes(min(1.0, weighted_mean([*weighted, (missing, value)]))) for value in (0.0, 1.0)}
+    return verdicts.pop() if len(verdicts) == 1 else None
 
 
 def is_partial(scores: Mapping[str, Score], columns: Columns) -> bool:

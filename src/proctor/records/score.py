@@ -18,6 +18,8 @@ Skipped = Literal["skip", "ignore"]
 
 # Flags in the details of a combined score: see `_flag_gaps`.
 INCOMPLETE, UNCERTAIN = "incomplete", "uncertain"
+# The key of failures in the details of a score whose parts are not scores: criteria or opinions, with the reason.
+FAILED_PARTS = "failed_parts"
 
 # The skip reason of evaluators that run once per sample, in its last epoch; older data has the second string.
 NOT_LAST_EPOCH = "scored once per sample, in its last epoch"
@@ -149,12 +151,25 @@ def find_failures(score: Score) -> dict[str, Score]:
     >>> find_failures(combine_any({"same": Score(0.0, False), "judge": Score.error("401")}))
     {'judge': Score(value=None, passed=None, reason='401', details={}, status='error')}
     """
-    if "parts" not in score.details:
-        return {}
-    failures: dict[str, Score] = {}
-    for name, part in read_parts(score).items():
+    reasons = score.details.get(FAILED_PARTS)
+    failures = {str(n): Score.error(str(r)) for n, r in reasons.items()} if isinstance(reasons, Mapping) else {}
+    for name, part in read_parts(score).items() if "parts" in score.details else ():
         failures |= find_failures(part) or ({name: part} if part.status == "error" else {})
     return failures
+
+
+def describe_gaps(failed_parts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the details of a score with failed criteria or opinions, which could not change its verdict."""
+    return {INCOMPLETE: True, FAILED_PARTS: dict(failed_parts)} if failed_parts else {}
+
+
+def decide_majority(passes: int, missing: int, total: int) -> bool | None:
+    """Return whether more than half of all verdicts pass; None if the missing ones could change that.
+
+    >>> decide_majority(2, 1, 3), decide_majority(0, 1, 3), decide_majority(1, 1, 3)
+    (True, False, None)
+    """
+    return True if 2 * passes > total else False if 2 * (passes + missing) <= total else None
 
 
 def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score:
@@ -237,8 +252,8 @@ def drop_verdict(score: Score) -> Score:
         for name, part in parts.items()
         if not part.ok or INCOMPLETE in part.details or UNCERTAIN in part.details
     }
-    make = Score.error if any(part.status == "error" for part in gaps.values()) else Score.skipped
-    return make(_join_reasons(gaps, parts) or score.reason, score.details)
+    is_error = find_failures(score) or any(part.status == "error" for part in gaps.values())
+    return (Score.error if is_error else Score.skipped)(_join_reasons(gaps, parts) or score.reason, score.details)
 
 
 def _select_status(scores: Mapping[str, Score], status: Status) -> dict[str, Score]:

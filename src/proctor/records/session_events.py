@@ -45,7 +45,8 @@ def interpret_event(event: CustomEvent) -> UnansweredCall | OrphanResult | Unkno
     if event.kind == UNANSWERED:
         arguments = data.get("arguments")
         arguments = arguments if isinstance(arguments, dict) else {}
-        return UnansweredCall(ToolCall(str(data.get("tool_name")), arguments, call_id=data.get("call_id")))
+        ids = {"error": data.get("error"), "call_id": data.get("call_id")}
+        return UnansweredCall(ToolCall(str(data.get("tool_name")), arguments, **ids))
     if event.kind == ORPHAN_RESULT:
         return OrphanResult(data.get("of"), data.get("content"), data.get("failure"))
     role, content = data.get("role"), data.get("content")

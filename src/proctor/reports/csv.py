@@ -39,7 +39,7 @@ class CSVReporter:
 
     def save(self, report: EvalReport, path: str | os.PathLike[str]) -> None:
         """Write the report to a file, some rows at a time."""
-        files.write_file(path, (chunk.encode(errors="replace") for chunk in _chunks(report)))
+        files.write_file(path, (chunk.encode(errors="backslashreplace") for chunk in _chunks(report)))
 
 
 def _chunks(report: EvalReport) -> Iterator[str]:

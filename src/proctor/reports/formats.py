@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from proctor.comparison.report import EvalReport
 from proctor.core import imports as plugins
 from proctor.errors import ConfigError, Problem, ProctorError, suggest_name
+from proctor.records.codec import escape_surrogates
 from proctor.reports.files import write_file
 
 DEFAULT_FORMATS = ("markdown", "json")
@@ -41,7 +42,7 @@ class ReportFormat(NamedTuple):
 
     def render(self, report: EvalReport, verdict: str = "") -> str:
         """Return the report as text."""
-        return str(self._call(lambda: self._create_reporter(verdict).generate(report), report))
+        return escape_surrogates(str(self._call(lambda: self._create_reporter(verdict).generate(report), report)))
 
     def save(self, report: EvalReport, folder: Path, verdict: str = "") -> Path:
         """Write the report to its file in a folder and return the path."""
@@ -56,7 +57,7 @@ class ReportFormat(NamedTuple):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._call(lambda: reporter.save(report, path), report)
         else:
-            write_file(path, [self.render(report, verdict).encode(errors="replace")])
+            write_file(path, [self.render(report, verdict).encode(errors="backslashreplace")])
 
     def _create_reporter(self, verdict: str) -> Any:
         accepts_verdict = callable(self.plugin) and "verdict" in inspect.signature(self.plugin).parameters

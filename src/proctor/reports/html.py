@@ -73,10 +73,12 @@ class HTMLReporter:
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<meta name="referrer" content="no-referrer">\n'
             f"<title>{escape(name)} – Proctor</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        ).encode(errors="replace")
+        ).encode(errors="backslashreplace")
         for path, page in list_pages(report):
-            data = encode_block(codec.encode(page))
-            yield f'<script type="{DATA_TYPE}" data-path="{escape(path)}">{data}</script>\n'.encode(errors="replace")
+            data = encode_block(codec.encode_any_text(page))
+            script_block = f'<script type="{DATA_TYPE}" data-path="{escape(path)}">{data}</script>
+'
+            yield script_block.encode(errors="backslashreplace")
         yield f'<script type="module">{script}</script>\n</body>\n</html>\n'.encode()
 
 

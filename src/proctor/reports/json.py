@@ -57,7 +57,7 @@ class JSONReporter:
         }
         yield b"{"
         for name, value in head.items():
-            yield self._line(1) + codec.encode(name) + b": " + self._indented(value, 1) + b","
+            yield self._line(1) + codec.encode_any_text(name) + b": " + self._indented(value, 1) + b","
         yield self._line(1) + b'"results": ['
         comma = b""
         for result in report.results:

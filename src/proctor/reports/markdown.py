@@ -73,7 +73,7 @@ class MarkdownReporter:
 
     def save(self, report: EvalReport, path: str | os.PathLike[str]) -> None:
         """Write the report to a file."""
-        files.write_file(path, [self.generate(report).encode(errors="replace")])
+        files.write_file(path, [self.generate(report).encode(errors="backslashreplace")])
 
 
 def _flaky_samples(report: EvalReport) -> list[str]:

@@ -22,6 +22,16 @@ cut_off_outputs: ContextVar[list[None] | None] = ContextVar("proctor_cut_off", d
 
 # The finish reasons of answers that reached their token limit.
 CUT_OFF_REASONS = frozenset(("length", "max_tokens", "max_output_tokens", "model_length", "max_length", "token_limit"))
+# The finish reasons of answers that a provider withheld or stopped, or that the model refused.
+FILTER_REASONS = frozenset(
+    ("content_filter", "content_filtered", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "spii",
+     "image_safety", "guardrail_intervened")
+)  # fmt: skip
+
+
+def is_abnormal(reason: str | None) -> bool:
+    """Return True if an answer was cut off, filtered or refused."""
+    return reason is not None and reason.casefold() in CUT_OFF_REASONS | FILTER_REASONS
 
 
 def current_session() -> Session | None:
@@ -49,12 +59,14 @@ def warn(text: str) -> None:
 
 
 def note_cut_off(session: Session) -> None:
-    """Count the output of a session if the model's last answer reached its token limit.
+    """Count the output of a session if the model's last answer reached its token limit, and warn if it was filtered.
 
     Without a counter, for example in a worker, add a warning without a number.
     """
     calls = session[ModelCall]
     reason = calls[-1].finish_reason if calls else None
+    if reason is not None and reason.casefold() in FILTER_REASONS:
+        warn(f"answers were stopped by the provider's filter or refused (finish reason {reason!r}) and judged as is")
     if reason is None or reason.casefold() not in CUT_OFF_REASONS:
         return
     outputs = cut_off_outputs.get()

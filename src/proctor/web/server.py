@@ -125,7 +125,7 @@ def _describe_error(error: ProctorError) -> dict[str, Any]:
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    return Response(codec.encode(value), status, media_type="application/json")
+    return Response(codec.encode_any_text(value), status, media_type="application/json")
 
 
 def serve_file(name: str, secret: str = "") -> Response:

@@ -20,6 +20,7 @@ from proctor.records.session import Message, Session
 from proctor.records.trial import EvalResult, Trial
 from proctor.sessions import current as sessions
 from tests.evaluators.judging.scripted import Scripted, line
+from tests.tables import each_row
 
 GOOD, FAIR, BAD = Score(1.0, True, "fine"), Score(0.5, False), Score(0.0, False, "off")
 LOST = Score.error("no answer")
@@ -73,17 +74,27 @@ def test_a_failed_judge_leaves_a_unanimous_panel_open() -> None:
     assert open_.reason == "1 of 3 judges failed: c: no answer"
     decided = combine_scores(named(LOST, LOST, BAD), "unanimous")
     assert (decided.status, decided.value, decided.passed) == ("ok", 0.0, False)
-    assert "left out because they failed: a, b" in decided.reason
+    assert "without a verdict, which could not change the result: a, b" in decided.reason
 
 
-def test_judges_that_fail_are_left_out_and_named() -> None:
-    """The other judges decide."""
-    score = combine_scores(named(GOOD, LOST, BAD, GOOD), "majority")
-    assert score.value == pytest.approx(2 / 3)
+def test_a_failed_judge_that_could_not_change_the_verdict_is_left_out_and_named() -> None:
+    """Three of five pass, whatever the fourth would say."""
+    score = combine_scores(named(GOOD, LOST, BAD, GOOD, GOOD), "majority")
+    assert score.value == pytest.approx(3 / 4)
     assert score.passed is True
-    assert score.details["failed"] == ["b"]
-    assert "left out because they failed: b" in score.reason
-    assert combine_scores(named(GOOD, LOST), "majority").passed is True
+    assert (score.details["failed"], score.details["incomplete"]) == (["b"], True)
+    assert score.reason.startswith(
+        "3 of 5 judges passed the output; without a verdict, which could not change the result: b; "
+    )
+
+
+@each_row("rule", ["majority", "mean"])
+def test_a_failed_judge_that_could_change_the_verdict_leaves_none(rule: Any) -> None:
+    """One of two judges passes, the other is dead: with a fail there would be a tie."""
+    score = combine_scores(named(GOOD, LOST), rule, 0.6)
+    assert (score.status, score.reason) == ("error", "1 of 2 judges failed: b: no answer")
+    assert combine_scores(named(GOOD, LOST, BAD, GOOD), rule, 0.6).status == "error"
+    assert combine_scores(named(GOOD, Score.skipped("?")), rule, 0.6).status == "skipped"
 
 
 def test_if_most_judges_fail_there_is_no_verdict() -> None:
@@ -103,10 +114,11 @@ def test_a_panel_always_gives_a_valid_score(scores: list[Score], rule: Any) -> N
     """If it passes by majority or unanimously, a judge passed it."""
     score = combine_scores({str(n): one for n, one in enumerate(scores)}, rule)
     errors, verdicts = scores.count(LOST), [one for one in scores if one.ok]
-    undecided = len(scores) - len(verdicts) > len(verdicts)
-    if rule == "unanimous":
-        undecided = len(verdicts) < len(scores) and all(one.passed for one in verdicts)
-    if undecided:
+    possible = {
+        combine_scores({str(n): one if one.ok else other for n, one in enumerate(scores)}, rule).passed
+        for other in (GOOD, BAD)
+    }
+    if len(possible) == 2 or not verdicts:
         assert score.status == ("error" if errors else "skipped")
     else:
         assert score.ok

@@ -22,7 +22,7 @@ from proctor.core.identity.special_functions import PATH_LISTERS, SpecialFunctio
 _MISSING = object()
 # Functions and methods that return the same path in a different form.
 _SAME_PATH = frozenset(
-    {"str", "fspath", "abspath", "realpath", "normpath", "expanduser", "resolve", "absolute", "as_posix"}
+    {"str", "fspath", "abspath", "realpath", "normpath", "expanduser", "expandvars", "resolve", "absolute", "as_posix"}
 )
 _WRAPPERS = _SAME_PATH | {"Path", "PurePath"}
 _PATH_MODULES = ("os", "posixpath", "ntpath", "genericpath", "pathlib", "builtins", "pathlib._local")

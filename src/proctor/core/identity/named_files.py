@@ -224,8 +224,9 @@ class _FileCollector:
             if not file.is_folder:
                 self.add_file(file, scope)
                 return
-        is_file = os.path.isfile(location.start) and os.path.getsize(location.start)
-        if is_file and is_project_file(location.start):
+        path = expand_name(location.start) if is_expandable(location.start) else location.start
+        is_file = os.path.isfile(path) and os.path.getsize(path)
+        if (is_file and is_project_file(path)) or is_expandable(path):
             label = make_relative(location.start, scope.folders)
             self._uncovered.add(f"the file {label}", scope.name)
 
@@ -283,7 +284,15 @@ _digests: dict[str, tuple[tuple[int, int, int], str]] = {}
 
 
 def find_files(name: str, folders: tuple[str, ...]) -> Iterator[NamedFile]:
-    """Yield the file or folder that a string may name, relative to any of the folders."""
+    """Yield the file or folder that a string may name, relative to any of the folders.
+
+    A name with "~" or a variable names a file only: the home folder itself is no part of a program.
+    """
+    if is_expandable(name):
+        path = expand_name(name)
+        files = find_files(path, folders) if path != name and not is_expandable(path) else ()
+        yield from (file._replace(label=name) for file in files if not file.is_folder)
+        return
     is_name = 0 < len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) and name.strip()
     if not is_name or (name.startswith(_SYSTEM) and not name.startswith(_SHARED_MEMORY)):
         return
@@ -307,6 +316,15 @@ def find_files(name: str, folders: tuple[str, ...]) -> Iterator[NamedFile]:
             has_code = any(f"{other}{os.sep}".startswith(folder_prefix) for other in folders)
             yield NamedFile(label, path, is_folder=True, has_code=has_code)
             return
+
+
+def is_expandable(name: str) -> bool:
+    """Return whether `expanduser` or `expandvars` may change a name."""
+    return name.startswith("~") or "$" in name
+
+
+def expand_name(name: str) -> str:
+    return os.path.expanduser(os.path.expandvars(name))
 
 
 def make_relative(path: str, folders: tuple[str, ...]) -> str:

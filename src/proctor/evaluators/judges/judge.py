@@ -26,8 +26,9 @@ from proctor.ports import ProviderAdapter
 from proctor.records import codec
 from proctor.records.model import MAX_LOGPROBS, ModelResponse, TokenLogprobs
 from proctor.records.numbers import is_number
+from proctor.records.rubric import decide_mean
 from proctor.records.sample import Sample
-from proctor.records.score import Score
+from proctor.records.score import Score, decide_majority, describe_gaps
 from proctor.records.session import Session, Usage
 from proctor.sessions import current as sessions
 
@@ -341,11 +342,12 @@ class Judge(NamedTuple):
         answers = await run_concurrently([functools.partial(ask, index) for index in range(self.samples)])
         opinions = [answer for answer in answers if isinstance(answer, Opinion)]
         failures = [answer for answer in answers if isinstance(answer, CallFailed)]
-        if len(failures) * 2 > len(answers):
+        passed = _decide(opinions, len(failures), self.scale, self.combine)
+        if passed is None:
             return failed_score(self.adapter, self.template, failures, len(answers), opinions)
         if self.samples == 1:
             return single_score(opinions[0], self.scale)
-        return _combine(opinions, failures, self.scale, self.combine)
+        return _combine(opinions, failures, self.scale, self.combine, passed)
 
 
 def failed_score(
@@ -388,12 +390,22 @@ def single_score(opinion: Opinion, scale: Scale) -> Score:
     return Score(opinion.value, opinion.passed, opinion.reason, details)
 
 
-def _combine(opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale: Scale, combine: Combine) -> Score:
-    """Return the mean of several opinions, which passes according to its value or to the majority."""
+def _decide(opinions: Sequence[Opinion], missing: int, scale: Scale, combine: Combine) -> bool | None:
+    """Return whether several opinions pass; None if the missing ones could change that."""
+    if not opinions:
+        return None
+    if combine == "vote":
+        return decide_majority(sum(opinion.passed for opinion in opinions), missing, len(opinions) + missing)
+    return decide_mean([(1.0, opinion.value) for opinion in opinions], missing, scale.passes)
+
+
+def _combine(
+    opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale: Scale, combine: Combine, passed: bool
+) -> Score:
+    """Return the score of several opinions; its value is their mean."""
     values = [opinion.value for opinion in opinions]
     value = min(1.0, max(0.0, math.fsum(values) / len(values)))
     pass_count = sum(opinion.passed for opinion in opinions)
-    passed = scale.passes(value) if combine == "mean" else pass_count * 2 > len(opinions)
     nearest = min(opinions, key=lambda opinion: abs(opinion.value - value))
     reason = f"{pass_count} of {len(opinions)} opinions pass: {nearest.reason}".rstrip(": ")
     if pass_count * 2 == len(opinions) and combine == "vote":
@@ -417,7 +429,8 @@ def _combine(opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale:
     }
     if failures:
         judge |= {"failed": len(failures), "failures": [str(error) for error in failures]}
-    return Score(value, passed, reason, {**scale.details(value), "judge": judge})
+    gaps = describe_gaps({"opinion": str(failures[0])} if failures else {})
+    return Score(value, passed, reason, {**scale.details(value), "judge": judge, **gaps})
 
 
 def _describe_probabilities(opinion: Opinion) -> dict[str, Any]:

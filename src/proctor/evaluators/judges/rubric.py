@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,10 +37,11 @@ from proctor.evaluators.judges.verdict_form import (
 from proctor.models.prompts import PromptTemplate
 from proctor.ports import ProviderAdapter
 from proctor.records.numbers import is_number
-from proctor.records.rubric import Rubric, weighted_mean
-from proctor.records.score import Score
+from proctor.records.rubric import Rubric, decide_mean, weighted_mean
+from proctor.records.score import FAILED_PARTS, Score, describe_gaps
 from proctor.records.session import Usage
 
+NO_CRITERION_SCORE = "the judge's answer has no readable score for it, not even after a reminder"
 _KEYS = ("id", "name", "description", "scoring_criteria", "weight")
 _FORMATS = "write a list of criteria, {name: weight}, {name: description} or {name: {description, weight}}"
 
@@ -130,8 +131,8 @@ def _criterion_key(index: int) -> str:
 class SheetForm:
     """Asks for a number for each criterion, as JSON or on lines `SCORE delimiter criterion_1: 4`.
 
-    If a criterion has no verdict, the judge is reminded once; after that, an incomplete sheet counts, but an empty
-    sheet does not.
+    If a criterion has no verdict, the judge is reminded once; after that, an incomplete sheet is returned, but an
+    empty sheet is an error.
     """
 
     def __init__(self, count: int, scale: tuple[float, float], fence: Fence) -> None:
@@ -212,52 +213,53 @@ class RubricJudge(NamedTuple):
     options: JudgeOptions = DEFAULT_OPTIONS
 
     async def score(self, output: Any, sample: Any) -> Score:
-        """Return the weighted mean of the criteria with a verdict, and list the other criteria."""
+        """Return the weighted mean of the criteria; without a criterion that could change the verdict, an error."""
         texts = self.view.texts(output, sample, self.template)
         if not texts:
             return Score.skipped(NO_REFERENCE)
         ask = self._ask_together if self.one_call else self._ask_each
-        opinions, failures = await ask(texts)
+        try:
+            opinions, failures = await ask(texts)
+        except CallFailed as error:
+            return failed_score(self.adapter, self.template, [error])
         if not opinions:
-            return failed_score(self.adapter, self.template, failures, len(failures))
+            return failed_score(self.adapter, self.template, list(failures.values()), len(failures))
         return self._combine(opinions, failures)
 
-    async def _ask_together(self, texts: Mapping[str, str]) -> tuple[Opinions, list[CallFailed]]:
+    async def _ask_together(self, texts: Mapping[str, str]) -> tuple[Opinions, dict[str, CallFailed]]:
         criteria = "\n\n".join(
             f"{_criterion_key(index)}: {criterion.text}" for index, criterion in enumerate(self.criteria)
         )
         question = Question(self.template, {"criteria": criteria, **texts}, self.values)
         bounds = (self.scale.low, self.scale.high)
-        try:
-            response = await ask_judge(
-                self.adapter, question, lambda fence: SheetForm(len(self.criteria), bounds, fence), self.options
-            )
-        except CallFailed as error:
-            return {}, [error]
+        response = await ask_judge(
+            self.adapter, question, lambda fence: SheetForm(len(self.criteria), bounds, fence), self.options
+        )
         opinions: dict[str, Opinion] = {}
         for index, verdict in response.output.items():
             opinion = create_opinion(self.adapter, self.template, self.scale, verdict, response)
             # The usage of the single call is assigned to the first verdict.
             usage = Usage() if opinions else response.usage
             opinions[self.criteria[index].id] = msgspec.structs.replace(opinion, usage=usage)
-        return opinions, []
+        return opinions, {}
 
-    async def _ask_each(self, texts: Mapping[str, str]) -> tuple[Opinions, list[CallFailed]]:
+    async def _ask_each(self, texts: Mapping[str, str]) -> tuple[Opinions, dict[str, CallFailed]]:
         questions = [
             Question(self.template, {"criterion": criterion.text, **texts}, self.values) for criterion in self.criteria
         ]
         answers = await run_concurrently(
             [functools.partial(get_opinion, self.adapter, q, self.scale, self.options) for q in questions]
         )
-        pairs = zip(self.criteria, answers, strict=True)
-        opinions = {criterion.id: answer for criterion, answer in pairs if isinstance(answer, Opinion)}
-        return opinions, [answer for answer in answers if isinstance(answer, CallFailed)]
+        by_id = dict(zip((criterion.id for criterion in self.criteria), answers, strict=True))
+        opinions = {key: answer for key, answer in by_id.items() if isinstance(answer, Opinion)}
+        return opinions, {key: answer for key, answer in by_id.items() if isinstance(answer, CallFailed)}
 
-    def _combine(self, opinions: Opinions, failures: Sequence[CallFailed]) -> Score:
+    def _combine(self, opinions: Opinions, failures: Mapping[str, CallFailed]) -> Score:
         weights = {criterion.id: criterion.weight for criterion in self.criteria if criterion.id in opinions}
-        missing = [criterion.id for criterion in self.criteria if criterion.id not in opinions]
-        value = weighted_mean([(weight, opinions[key].value) for key, weight in weights.items()])
-        value = min(1.0, max(0.0, value))
+        missing = {criterion.id: criterion.weight for criterion in self.criteria if criterion.id not in opinions}
+        weighted = [(weight, opinions[key].value) for key, weight in weights.items()]
+        value = min(1.0, max(0.0, weighted_mean(weighted)))
+        passed = decide_mean(weighted, sum(missing.values()), self.scale.passes)
         scored = {
             key: {
                 "score": self.scale.to_data(opinions[key].verdict),
@@ -270,8 +272,12 @@ class RubricJudge(NamedTuple):
         reason = ", ".join(f"{key} {item['score']:g}/{self.scale.high:g}" for key, item in scored.items())
         if missing:
             reason += f"; not scored: {', '.join(missing)}"
-        judge = describe_judge(list(opinions.values()), failures)
+        judge = describe_judge(list(opinions.values()), list(failures.values()))
         if failures:
-            judge["failures"] = [str(error) for error in failures]
-        details = {**self.scale.details(value), "criteria": scored, "missing": missing, "judge": judge}
-        return Score(value, self.scale.passes(value), reason, details)
+            judge["failures"] = [str(error) for error in failures.values()]
+        gaps = describe_gaps({key: str(failures.get(key, NO_CRITERION_SCORE)) for key in missing})
+        details = {"criteria": scored, "missing": list(missing), "judge": judge, **gaps}
+        if passed is None:
+            reasons = "; ".join(f"{key}: {text}" for key, text in gaps[FAILED_PARTS].items())
+            return Score.error(f"{len(missing)} of {len(self.criteria)} criteria have no score: {reasons}", details)
+        return Score(value, passed, reason, {**self.scale.details(value), **details})

@@ -96,7 +96,7 @@ def _result_cells(result: EvalResult) -> Row:
         "latency_ms": trial.latency_ms,
         "tokens": None if tokens is None or abs(tokens) > MAX_INT else tokens,
         "cost": None if usage is None else usage.cost,
-        "error": result.error,
+        "error": _text(result.error),
         "input": _text(trial.sample.input),
         "expected": _text(trial.sample.expected),
         "output": _text(trial.output) if result.success else None,
@@ -105,10 +105,10 @@ def _result_cells(result: EvalResult) -> Row:
 
 
 def _text(value: Any) -> str | None:
-    """Return a string unchanged and any other value as JSON; None stays None."""
+    """Return a string, with lone surrogates as escapes, and any other value as JSON; None stays None."""
     if value is None or isinstance(value, str):
-        return value
-    return codec.encode(value).decode()
+        return value if value is None or value.isascii() else codec.escape_surrogates(value)
+    return codec.encode_any_text(value).decode()
 
 
 ROWS_PER_CHUNK = 100

@@ -70,7 +70,14 @@ class FunctionAdapter:
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Call the function once; its exceptions become `CallFailed`."""
         argument = self._make_argument(request)
-        result = await call_user_code(self._label, self._function, argument, timeout=timeout)
+        try:
+            result = await call_user_code(self._label, self._function, argument, timeout=timeout)
+        except CallFailed as error:
+            if type(argument) is list and isinstance(error.__cause__, AttributeError | TypeError | KeyError):
+                error.what += (
+                    "; it gets the messages as a list. Fix: annotate its parameter as prompt: str to get one string"
+                )
+            raise
         if isinstance(result, str):
             return ModelResponse(result, self.model, finish_reason="stop")
         if isinstance(result, Mapping):

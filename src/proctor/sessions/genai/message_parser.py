@@ -54,6 +54,7 @@ _FAILURES = ("failed", "incomplete")
 _STREAMED_CALL_TYPES = ("tool-call", "tool_call", "tool_use", "function_call", "tool_call_chunk")
 _ARGUMENTS = ("arguments", "input", "args")
 _FINISH_REASONS = ("finish_reason", "finishReason")
+_INVALID_CALL = "invalid_tool_call"
 _TOOL_NAMES = ("name", "toolName", "tool_name")
 _CALL_IDS = ("call_id", "toolCallId", "callId", "id")
 _RESULT_IDS = ("call_id", "tool_use_id", "toolCallId", "tool_call_id", "callId", "id")
@@ -253,6 +254,17 @@ def _is_tool_definition(fields: Mapping[str, Any], role: Role) -> bool:
 
 
 def _get_calls(fields: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the tool calls of a message, including those of LangChain whose arguments could not be parsed."""
+    items = decode_json(fields.get("invalid_tool_calls"))
+    invalid = [{**item, "type": _INVALID_CALL} for item in items or () if isinstance(item, Mapping)]
+    ids = {item["id"] for item in invalid if isinstance(item.get("id"), str)}
+    calls = _get_valid_calls(fields)
+    if not invalid:
+        return calls
+    return [*(call for call in calls if not isinstance(call, Mapping) or call.get("id") not in ids), *invalid]
+
+
+def _get_valid_calls(fields: Mapping[str, Any]) -> Sequence[Any]:
     for source in _with_kwargs(fields):
         for key in _CALL_LISTS:
             calls = decode_json(source.get(key))
@@ -339,9 +351,11 @@ def _parse_call(value: Any) -> ToolCall:
     arguments = next((function[name] for name in _ARGUMENTS if name in function), None)
     if is_item and not any(name in function for name in _ARGUMENTS):
         arguments = value.get("action") or {name: value[name] for name in _ARGUMENT_KEYS if name in value}
+    is_invalid = value.get("type") == _INVALID_CALL
     return ToolCall(
         str(_first_value(function, _TOOL_NAMES) or hosted_name),
         parse_arguments(arguments),
+        error=text_or_none(value.get("error")) or "its arguments are invalid" if is_invalid else None,
         call_id=_find_id(value, _CALL_IDS) or text_or_none(function.get("id")),
     )
 

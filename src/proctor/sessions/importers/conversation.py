@@ -34,7 +34,7 @@ _ROLES = ("system", "developer", "user", "human", "assistant", "ai", "model", "t
 _LANGCHAIN_TYPES = ("human", "ai", "system", "tool", "function", "chat")
 _CONTENT = ("content", "parts", "tool_calls", "function_call", "refusal")
 # An object without any of these is neither a message nor a response.
-_MARKERS = ("role", "type", "lc", "choices", "object")
+_MARKERS = ("role", "type", "lc", "choices", "candidates", "object")
 # LangGraph marks answers that it wrote itself.
 _HANDOFF = "__is_handoff_back"
 # Fields next to `messages` that describe all of them.
@@ -176,14 +176,45 @@ def _find_messages(output: Any) -> _Messages | None:
             values = ((name, _get_field(output, name)) for name in _EXTRA_FIELDS)
             extra = {name: _to_json(value) for name, value in values if value is not None}
             return _Messages(messages, extra=extra, is_state=True)
+    if (messages := _read_steps(output)) is not None:
+        return _Messages(messages, is_state=True)
     data = _to_data(output)
     if data is None:
         return None
     if _is_message(data):
-        # A message of Anthropic's API is a response with its usage.
-        is_body = classify_message(data) is None and "usage" in data
+        # A message of Anthropic's API is a response with its usage and its ending.
+        is_body = classify_message(data) is None and ("usage" in data or "stop_reason" in data)
         return _Messages(response=data) if is_body else _Messages([data])
     return _Messages(response=data) if _is_body(data) else None
+
+
+def _read_steps(output: Any) -> list[dict[str, Any]] | None:
+    """Return the messages of a mapping with the `output` and the steps or tool calls that led to it.
+
+    LangChain's AgentExecutor returns `intermediate_steps`, pairs of an action (`tool`, `tool_input`) and its result.
+    """
+    if not isinstance(output, Mapping) or not isinstance(output.get("output"), str):
+        return None
+    answer = {"role": "assistant", "content": output["output"]}
+    steps, calls = output.get("intermediate_steps"), output.get("tool_calls")
+    if isinstance(steps, list | tuple) and steps:
+        messages: list[dict[str, Any]] = []
+        for number, step in enumerate(steps):
+            name = _get_step_field(step[0], "tool") if isinstance(step, list | tuple) and len(step) == 2 else None
+            if not isinstance(name, str):
+                return None
+            call = {"name": name, "args": _to_json(_get_step_field(step[0], "tool_input")), "id": f"step {number}"}
+            result = {"role": "tool", "tool_call_id": call["id"], "name": name, "content": _to_json(step[1])}
+            messages += [{"role": "assistant", "content": "", "tool_calls": [call]}, result]
+        return [*messages, answer]
+    if isinstance(calls, list | tuple) and calls and "role" not in output:
+        message = {"role": "assistant", "content": "", "tool_calls": _to_json(list(calls))}
+        return [message, answer] if parse_messages([message]).messages[0].tool_calls[0].name else None
+    return None
+
+
+def _get_step_field(action: Any, name: str) -> Any:
+    return action.get(name) if isinstance(action, Mapping) else getattr(action, name, None)
 
 
 def is_langchain_json(output: str) -> bool:
@@ -194,6 +225,9 @@ def is_langchain_json(output: str) -> bool:
 def _is_body(fields: dict[str, Any]) -> bool:
     choices = as_list(fields.get("choices"))
     if choices and all(isinstance(as_mapping(item).get("message"), dict) for item in choices):
+        return True
+    candidates = as_list(fields.get("candidates"))
+    if candidates and all("parts" in as_mapping(as_mapping(item).get("content")) for item in candidates):
         return True
     return fields.get("object") == "response" and is_response(fields)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from proctor.records.session import Usage
+from proctor.sessions.current import is_abnormal
 from proctor.sessions.genai.message_parser import parse_messages, parse_role
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
 from proctor.sessions.importers.json_values import (
@@ -109,8 +110,6 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
         return
     matcher = add_parsed(builder, parse_messages([message]))
     invalid = as_list(fields.get("invalid_tool_calls")) if message_type == "ai" else ()
-    for call in invalid:
-        builder.add_unknown("invalid tool call", call)
     if message_type == "ai":
         _add_usage(builder, number, fields)
     outer = remaining_fields(omit_keys(message, "data", "kwargs"), {"type": fields.get("type"), "lc": 1})
@@ -140,8 +139,8 @@ def _add_usage(builder: SessionBuilder, number: int, fields: Mapping[str, Any]) 
     if usage == Usage():
         fields = as_mapping(metadata.get("token_usage")) or as_mapping(metadata.get("usage"))
         usage = read_openai_usage(fields)
-    if model or usage != Usage():
-        reason = as_text(metadata.get("finish_reason")) or as_text(metadata.get("stop_reason"))
+    reason = as_text(metadata.get("finish_reason")) or as_text(metadata.get("stop_reason"))
+    if model or usage != Usage() or is_abnormal(reason):
         builder.add_model_call(f"message {number}", model, usage, finish_reason=reason)
 
 

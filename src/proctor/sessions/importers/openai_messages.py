@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, Usage
+from proctor.sessions.current import is_abnormal
 from proctor.sessions.genai.bodies import parse_response
 from proctor.sessions.genai.message_parser import ParsedMessages, is_message, parse_messages, parse_role
 from proctor.sessions.genai.values import decode_json
@@ -263,10 +264,10 @@ def _add_usage(
     usage = read_usage(as_mapping(body.get("usage")))
     if usage == Usage():
         usage = read_gemini_usage(as_mapping(body.get("usageMetadata")))
-    if usage != Usage() or (model and answer is not None):
-        reasons = () if answer is None else answer.finish_reasons
-        reason = next(iter(reasons), None) or as_text(body.get("stop_reason"))
-        reason = reason or as_text(as_mapping(body.get("incomplete_details")).get("reason"))
+    reasons = () if answer is None else answer.finish_reasons
+    reason = next(iter(reasons), None) or as_text(body.get("stop_reason"))
+    reason = reason or as_text(as_mapping(body.get("incomplete_details")).get("reason"))
+    if usage != Usage() or (model and answer is not None) or is_abnormal(reason):
         builder.add_model_call("response", model, usage, finish_reason=reason)
 
 

@@ -154,7 +154,7 @@ class SessionBuilder:
         assert isinstance(event, CustomEvent)
         call = event.data
         self._events[index] = ToolCall(
-            call["tool_name"], call["arguments"], result, error, duration_ms, call.get("call_id")
+            call["tool_name"], call["arguments"], result, error or call.get("error"), duration_ms, call.get("call_id")
         )
         return str(call["tool_name"])
 
@@ -308,6 +308,8 @@ def unanswered_event(call: ToolCall) -> CustomEvent:
     data: dict[str, Any] = {"tool_name": call.name, "arguments": call.arguments}
     if call.call_id is not None:
         data["call_id"] = call.call_id
+    if call.error is not None:
+        data["error"] = call.error
     return CustomEvent(UNANSWERED, data)
 
 
