@@ -27,8 +27,10 @@ from proctor.evaluators.numeric.parse import (
     simplify_notation,
 )
 from proctor.evaluators.numeric.statements import (
+    Choice,
     blank_beliefs,
     choose_number,
+    drop_details,
     find_failed_checks,
     is_computed,
     is_conclusion,
@@ -249,24 +251,18 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
     conclusion = sentences.find_last(concluding=True)
     if (standalone_number := _find_on_own_line(sentences, last, has_conclusion=conclusion is not None)) is not None:
         return standalone_number
-    count = len(sentences.texts)
-    if conclusion is None:
-        index = last
-        other_numbers = [number for i in range(count) for number in sentences.find_all_candidates(i)]
-    else:
-        index = conclusion
-        other_numbers = [number for i in range(index + 1, count) for number in sentences[i]]
+    index = last if conclusion is None else conclusion
     sentence, numbers = sentences.texts[index], sentences[index]
-    best, rivals, details, is_result = choose_number(sentence, numbers, decimal)
+    choice = choose_number(sentence, numbers, decimal)
     if conclusion is None:
-        if is_computed(sentence, best, [number for number in other_numbers if number is not best]):
-            details, rivals, other_numbers = [*other_numbers], (), []
-        left_out = {id(number) for number in details}
-        other_numbers = [number for number in other_numbers if id(number) not in left_out]
+        choice = sentences.compare(index, choice)
+    else:
+        later = [number for i in range(index + 1, len(sentences.texts)) for number in sentences[i]]
+        choice = choice._replace(rivals=[*choice.rivals, *later])
+    best, rivals, details, is_result = choice
     if not is_result and ambiguity.is_restated(sentence, best):
         rivals = [*rivals, *(word for word in _find_undenied_words(sentence) if word.end <= best.start)]
-    rivals = [*rivals, *find_failed_checks(checks, best, decimal)]
-    competing = {id(number): number for number in (*rivals, *other_numbers) if number is not best}
+    competing = {id(n): n for n in (*rivals, *find_failed_checks(checks, best, decimal)) if n is not best}
     doubtful = ambiguity.find_doubtful_numbers(unlabelled, decimal)
     answer = Answer(best, tuple(competing.values()), (*doubtful, *details))
     return _add_combinations(answer, sentence, numbers)
@@ -320,6 +316,18 @@ class _Sentences:
             return before > 0 and ends[before - 1] > word.start
 
         return [*numbers, *(word for word in _find_undenied_words(self.texts[index]) if not overlaps(word))]
+
+    def compare(self, index: int, choice: Choice) -> Choice:
+        """Add the numbers of all sentences to the choice of one, as rivals or as details, unless it results from them."""
+        numbers = [self.find_all_candidates(i) for i in range(len(self.texts))]
+        others = [number for row in numbers for number in row if number is not choice.number]
+        if is_computed(self.texts[index], choice.number, others):
+            return choice._replace(rivals=(), details=others)
+        stated = {id(n) for text, row in zip(self.texts, numbers, strict=True) if row for n in drop_details(text, row)}
+        stated -= {id(number) for number in choice.details}
+        rivals = [*choice.rivals, *(number for number in others if id(number) in stated)]
+        details = [*choice.details, *(number for number in others if id(number) not in stated)]
+        return choice._replace(rivals=rivals, details=details)
 
     def find_last(self, *, concluding: bool = False) -> int | None:
         """Return the index of the last sentence with a number; with `concluding`, it must also state a conclusion."""

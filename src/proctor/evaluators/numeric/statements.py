@@ -91,7 +91,7 @@ def choose_number(sentence: str, numbers: Sequence[ParsedNumber], decimal: Decim
         return Choice(numbers[0], numbers[1:])
     turn = _find_last_turn(sentence, claimed[-1].start)
     start = turn.end() if turn else 0
-    main = _drop_details(sentence, [number for number in claimed if number.start >= start])
+    main = drop_details(sentence, [number for number in claimed if number.start >= start])
     # "18 of 24 passed, i.e. 75%" says the same twice, while the numbers before "so" lead to the result.
     is_result = turn is not None and "." not in turn[0]
     chosen = {id(number) for number in main}
@@ -113,16 +113,21 @@ def _drop_spans(numbers: Sequence[ParsedNumber], spans: Iterable[re.Match[str]])
     return [n for n in numbers if bisect_right(edges, n.start) % 2 == 0] or numbers if edges else numbers
 
 
-def _drop_details(sentence: str, numbers: Sequence[ParsedNumber]) -> Sequence[ParsedNumber]:
-    """Leave out the numbers of lead-ins ("With 8 boxes, …"), brackets, reasons and circumstances."""
+def drop_details(sentence: str, numbers: Sequence[ParsedNumber]) -> Sequence[ParsedNumber]:
+    """Leave out the numbers of lead-ins ("With 8 boxes, …"), brackets, known things ("the 8"), reasons, circumstances.
+
+    A reason or a circumstance ends at a contrast: "100 °C at sea level, but 90 °C up here".
+    """
     main = _drop_spans(numbers, _PHRASES["detail"].finditer(sentence))
     first = main[0].end
-    reason = _PHRASES["reason"].search(sentence, first)
-    end = reason.start() if reason else len(sentence)
+    contrast = _PHRASES["contrast"].search(sentence, first)
+    end = limit = contrast.start() if contrast else len(sentence)
+    if reason := _PHRASES["reason"].search(sentence, first, limit):
+        end = reason.start()
     circumstance = _PHRASES["circumstance"].search(sentence, first, end)
     if circumstance and not _RESULT_VERB.search(sentence, circumstance.end(), end):
         end = circumstance.start()
-    return [number for number in main if number.start < end] or main
+    return [number for number in main if not end <= number.start < limit] or main
 
 
 def _choose_claimed(sentence: str, start: int, claimed: Sequence[ParsedNumber]) -> Choice:
