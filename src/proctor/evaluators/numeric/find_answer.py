@@ -41,6 +41,7 @@ _PHRASES = load_patterns("numeric", "phrases.yaml")
 _SENTENCE_END = _PHRASES["sentence_end"]
 # A text may have thousands of announcements; only the last ones are compared.
 _MAX_ANNOUNCEMENTS = 20
+_DIGITS = re.compile(r"\d[\d.,]*(?<=\d)")
 _ANSWER_KEYS = ("answer_key", "result_key", "value_key")
 
 
@@ -258,7 +259,7 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
         choice = sentences.compare(index, choice)
     else:
         later = [number for i in range(index + 1, len(sentences.texts)) for number in sentences[i]]
-        choice = choice._replace(rivals=[*choice.rivals, *later])
+        choice = choice._replace(rivals=[*choice.rivals, *later, *sentences.find_checked_numbers(index)])
     best, rivals, details, is_result = choice
     if not is_result and ambiguity.is_restated(sentence, best):
         rivals = [*rivals, *(word for word in _find_undenied_words(sentence) if word.end <= best.start)]
@@ -318,7 +319,7 @@ class _Sentences:
         return [*numbers, *(word for word in _find_undenied_words(self.texts[index]) if not overlaps(word))]
 
     def compare(self, index: int, choice: Choice) -> Choice:
-        """Add the numbers of all sentences to the choice of one, as rivals or as details, unless it results from them."""
+        """Add the numbers of all sentences to the choice of one, as rivals or details, unless it results from them."""
         numbers = [self.find_all_candidates(i) for i in range(len(self.texts))]
         others = [number for row in numbers for number in row if number is not choice.number]
         if is_computed(self.texts[index], choice.number, others):
@@ -328,6 +329,16 @@ class _Sentences:
         rivals = [*choice.rivals, *(number for number in others if id(number) in stated)]
         details = [*choice.details, *(number for number in others if id(number) not in stated)]
         return choice._replace(rivals=rivals, details=details)
+
+    def find_checked_numbers(self, index: int) -> list[ParsedNumber]:
+        """Return the values that an equation without a variable may check: "x = 7", then "3(7) + 4 = 25"."""
+        left, sign, _ = self.texts[index].rpartition("=")
+        if not sign or re.search(r"[a-zA-Z]\s*=|[a-zA-Z]{2}", left):
+            return []
+        digits = set(_DIGITS.findall(left))
+        lines = range(max(0, index - _MAX_ANNOUNCEMENTS), index)
+        assigned = [self[i] for i in lines if _PHRASES["bare_assignment"].fullmatch(self.texts[i])]
+        return [row[0] for row in assigned if row and digits.intersection(_DIGITS.findall(row[0].text))]
 
     def find_last(self, *, concluding: bool = False) -> int | None:
         """Return the index of the last sentence with a number; with `concluding`, it must also state a conclusion."""
