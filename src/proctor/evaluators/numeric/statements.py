@@ -139,7 +139,9 @@ def _choose_claimed(sentence: str, start: int, claimed: Sequence[ParsedNumber]) 
         return Choice(unknowns[-1], unknowns[:-1])
     if "=" in segment:
         best = ambiguity.pick_after_equals(sentence, claimed)
-        return Choice(best, ambiguity.find_choices(sentence, best, claimed))
+        # "The slope at x = 3 is 6" states another number after the equation.
+        later = [n for n in claimed if n.start > best.end and _RESULT_VERB.search(sentence, best.end, n.start)]
+        return Choice(best, (*ambiguity.find_choices(sentence, best, claimed), *later))
     limit = claimed[-1].start
     verbs = [match for match in _RESULT_VERB.finditer(sentence, start, limit) if match.end() <= limit]
     if not verbs:
