@@ -83,15 +83,19 @@ STATED: list[tuple[str, float | str, float]] = [
     ("答案是72。", 72, 3),
     ("Итого: 56 рублей.", 56, 3),
     (
-        "Okay, let me work through this.\n\nThe pool loses 35 gallons each hour. Over 12 hours it "
-        "loses 420 gallons. The pool started with 1,500 gallons, so 1,080 gallons are left.",
+        (
+            "Okay, let me work through this.\n\nThe pool loses 35 gallons each hour. Over 12 hours it "
+            "loses 420 gallons. The pool started with 1,500 gallons, so 1,080 gallons are left."
+        ),
         1080,
         420,
     ),
     ("Kate can buy 7 notebooks with her $30 (each costs $4, and she gets $2 back).", 7, 30),
     (
-        "We need to find how many tiles cover the floor.\n\nFloor area: 12 × 9 = 108 sq ft\nTile area: "
-        "2 × 2 = 4 sq ft\nTiles needed: 108 ÷ 4 = 27",
+        (
+            "We need to find how many tiles cover the floor.\n\nFloor area: 12 × 9 = 108 sq ft\nTile area: "
+            "2 × 2 = 4 sq ft\nTiles needed: 108 ÷ 4 = 27"
+        ),
         27,
         108,
     ),
@@ -105,8 +109,10 @@ STATED: list[tuple[str, float | str, float]] = [
     ("The monthly payment comes out to $212.47.", 212.47, 212),
     ("**Short answer:** 17\n\n**Explanation:** You start with 25, remove 8, and are left with 17.", 17, 25),
     (
-        "Let n be the number of coins.\n\n5n + 10(n − 3) = 120\n15n = 150\nn = 10\n\nCheck: 5(10) + "
-        "10(7) = 50 + 70 = 120 ✓",
+        (
+            "Let n be the number of coins.\n\n5n + 10(n − 3) = 120\n15n = 150\nn = 10\n\nCheck: 5(10) + "
+            "10(7) = 50 + 70 = 120 ✓"
+        ),
         10,
         120,
     ),
@@ -171,8 +177,10 @@ STATED: list[tuple[str, float | str, float]] = [
     ("Three quarters of the class, that is 21 students, passed.", 21, 4),
     ("m = 5\n\nCheck:\n4(5) - 2 = 18\n18 = 18 ✓", 5, 18),
     (
-        "The price before the discount was $50.\n\nWe can check that: 50 - 20% of 50 = 50 - 10 = 40, "
-        "which is the sale price.",
+        (
+            "The price before the discount was $50.\n\nWe can check that: 50 - 20% of 50 = 50 - 10 = 40, "
+            "which is the sale price."
+        ),
         50,
         40,
     ),
@@ -272,8 +280,10 @@ UNDECIDED: list[tuple[str, tuple[float, ...]]] = [
     ("30 is 40% of 75.", (30, 75)),
     ("k = 6 (check: 6² − 6 = 30)", (6,)),
     (
-        "| Step | Value |\n|---|---|\n| Start | 200 |\n| After discount | 160 |\n| After tax | 172.80 "
-        "|\n\n**Final price: $172.80**",
+        (
+            "| Step | Value |\n|---|---|\n| Start | 200 |\n| After discount | 160 |\n| After tax | 172.80 "
+            "|\n\n**Final price: $172.80**"
+        ),
         (172.8,),
     ),
     ("**12 apples**\n\nYou had 20 and gave 8 away.", (12,)),
