@@ -76,8 +76,7 @@ class HTMLReporter:
         ).encode(errors="backslashreplace")
         for path, page in list_pages(report):
             data = encode_block(codec.encode_any_text(page))
-            script_block = f'<script type="{DATA_TYPE}" data-path="{escape(path)}">{data}</script>
-'
+            script_block = f'<script type="{DATA_TYPE}" data-path="{escape(path)}">{data}</script>\n'
             yield script_block.encode(errors="backslashreplace")
         yield f'<script type="module">{script}</script>\n</body>\n</html>\n'.encode()
 

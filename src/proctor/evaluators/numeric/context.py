@@ -272,9 +272,11 @@ def _may_be_english(text: str) -> bool:
     has_function_word = any(word.lower() in load_function_words() for word in words)
     if has_function_word and len(words) > _FEW_WORDS and len(unknown) <= _MAX_UNKNOWN * len(words):
         return True
-    if any(not (word.istitle() or word.isupper()) for word in unknown):
+    if any(not word[0].isupper() for word in unknown):
         return False
-    return not unknown or sum(word.islower() and len(word) > 3 and word not in unknown for word in words) > 1
+    # A verb in -ed is a sign of English.
+    known = [word for word in words if word.islower() and len(word) > 3 and word not in unknown]
+    return not unknown or len(known) + sum(word.endswith("ed") for word in known) > 1
 
 
 def _find_words(text: str) -> list[str]:

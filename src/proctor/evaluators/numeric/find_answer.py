@@ -26,12 +26,22 @@ from proctor.evaluators.numeric.parse import (
     remove_struck_text,
     simplify_notation,
 )
+from proctor.evaluators.numeric.statements import (
+    Choice,
+    blank_beliefs,
+    choose_number,
+    drop_details,
+    find_failed_checks,
+    is_computed,
+    is_conclusion,
+    split_checks,
+)
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
 _SENTENCE_END = _PHRASES["sentence_end"]
-_RESULT_VERB = _PHRASES["result_verb"]
 # A text may have thousands of announcements; only the last ones are compared.
 _MAX_ANNOUNCEMENTS = 20
+_DIGITS = re.compile(r"\d[\d.,]*(?<=\d)")
 _ANSWER_KEYS = ("answer_key", "result_key", "value_key")
 
 
@@ -96,9 +106,14 @@ def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
     """Return the answer of a text without corrections."""
     if has_marks(text):
         return _read_marks(text, decimal)
+    text = blank_beliefs(text)
     announced = _find_announced_answer(text, decimal)
     if announced is not None:
-        return announced
+        if announced.number is None:
+            return announced
+        checks = split_checks(_SENTENCE_END.split(text))[1]
+        failed_checks = find_failed_checks(checks, announced.number, decimal)
+        return announced._replace(rivals=(*announced.rivals, *failed_checks))
     answer = _find_conclusion(text, decimal)
     if answer.number is not None and (reason := explain_missing_answer(text)):
         return Answer(None, missing_reason=reason)
@@ -229,6 +244,7 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
     """Return the answer of a text without announcements."""
     unlabelled = ambiguity.blank_step_labels(text)
     statements, questions = _split_questions(unlabelled)
+    statements, checks = split_checks(statements)
     sentences = _Sentences(statements, decimal)
     last = sentences.find_last()
     if last is None:
@@ -236,19 +252,20 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
     conclusion = sentences.find_last(concluding=True)
     if (standalone_number := _find_on_own_line(sentences, last, has_conclusion=conclusion is not None)) is not None:
         return standalone_number
-    count = len(sentences.texts)
-    if conclusion is None:
-        index = last
-        other_numbers = [number for i in range(count) for number in sentences.find_all_candidates(i)]
-    else:
-        index = conclusion
-        other_numbers = [number for i in range(index + 1, count) for number in sentences[i]]
+    index = last if conclusion is None else conclusion
     sentence, numbers = sentences.texts[index], sentences[index]
-    best, rivals = _choose_number(sentence, numbers, decimal)
-    if ambiguity.is_restated(sentence, best):
+    choice = choose_number(sentence, numbers, decimal)
+    if conclusion is None:
+        choice = sentences.compare(index, choice)
+    else:
+        later = [number for i in range(index + 1, len(sentences.texts)) for number in sentences[i]]
+        choice = choice._replace(rivals=[*choice.rivals, *later, *sentences.find_checked_numbers(index)])
+    best, rivals, details, is_result = choice
+    if not is_result and ambiguity.is_restated(sentence, best):
         rivals = [*rivals, *(word for word in _find_undenied_words(sentence) if word.end <= best.start)]
-    competing = {id(number): number for number in (*rivals, *other_numbers) if number is not best}
-    answer = Answer(best, tuple(competing.values()), tuple(ambiguity.find_doubtful_numbers(unlabelled, decimal)))
+    competing = {id(n): n for n in (*rivals, *find_failed_checks(checks, best, decimal)) if n is not best}
+    doubtful = ambiguity.find_doubtful_numbers(unlabelled, decimal)
+    answer = Answer(best, tuple(competing.values()), (*doubtful, *details))
     return _add_combinations(answer, sentence, numbers)
 
 
@@ -290,9 +307,7 @@ class _Sentences:
         return self._numbers[index]
 
     def find_all_candidates(self, index: int) -> list[ParsedNumber]:
-        """Return the numbers of a sentence in digits and words, unless it reports a belief."""
-        if _PHRASES["belief"].search(self.texts[index]):
-            return []
+        """Return the numbers of a sentence in digits and words."""
         numbers = self[index]
         starts = [number.start for number in numbers]
         ends = list(accumulate((number.end for number in numbers), max))
@@ -303,11 +318,33 @@ class _Sentences:
 
         return [*numbers, *(word for word in _find_undenied_words(self.texts[index]) if not overlaps(word))]
 
+    def compare(self, index: int, choice: Choice) -> Choice:
+        """Add the numbers of all sentences to the choice of one, as rivals or details, unless it results from them."""
+        numbers = [self.find_all_candidates(i) for i in range(len(self.texts))]
+        others = [number for row in numbers for number in row if number is not choice.number]
+        if is_computed(self.texts[index], choice.number, others):
+            return choice._replace(rivals=(), details=others)
+        stated = {id(n) for text, row in zip(self.texts, numbers, strict=True) if row for n in drop_details(text, row)}
+        stated -= {id(number) for number in choice.details}
+        rivals = [*choice.rivals, *(number for number in others if id(number) in stated)]
+        details = [*choice.details, *(number for number in others if id(number) not in stated)]
+        return choice._replace(rivals=rivals, details=details)
+
+    def find_checked_numbers(self, index: int) -> list[ParsedNumber]:
+        """Return the values that an equation without a variable may check: "x = 7", then "3(7) + 4 = 25"."""
+        left, sign, _ = self.texts[index].rpartition("=")
+        if not sign or re.search(r"[a-zA-Z]\s*=|[a-zA-Z]{2}", left):
+            return []
+        digits = set(_DIGITS.findall(left))
+        lines = range(max(0, index - _MAX_ANNOUNCEMENTS), index)
+        assigned = [self[i] for i in lines if _PHRASES["bare_assignment"].fullmatch(self.texts[i])]
+        return [row[0] for row in assigned if row and digits.intersection(_DIGITS.findall(row[0].text))]
+
     def find_last(self, *, concluding: bool = False) -> int | None:
         """Return the index of the last sentence with a number; with `concluding`, it must also state a conclusion."""
         for index in range(len(self.texts) - 1, -1, -1):
             sentence = self.texts[index]
-            if concluding and not ("=" in sentence or _PHRASES["conclusion"].search(sentence)):
+            if concluding and not is_conclusion(sentence):
                 continue
             if self[index]:
                 return index
@@ -344,47 +381,6 @@ def _fills_line(sentence: str, numbers: Sequence[ParsedNumber]) -> bool:
         return False
     before, after = sentence[: numbers[0].start], sentence[numbers[0].end :]
     return not re.search(r"\w", before) and _PHRASES["line_rest"].match(after.strip(" .") + " ") is not None
-
-
-def _choose_number(
-    sentence: str, numbers: Sequence[ParsedNumber], decimal: Decimal
-) -> tuple[ParsedNumber, Sequence[ParsedNumber]]:
-    """Choose the number of a sentence: the bold number, the number after = or a verb, or the only number."""
-    bold = [m for m in _PHRASES["bold"].finditer(sentence) if find_candidates(m[1] or m[2], decimal)]
-    if bold:
-        bold_numbers = [number for number in numbers if bold[-1].start() <= number.start < bold[-1].end()]
-        if bold_numbers:
-            first = pick_after_equals(sentence, bold_numbers)
-            return first, ambiguity.find_joined_numbers(sentence, first, bold_numbers)
-    if "=" in sentence and not find_assigned_numbers(sentence, numbers):
-        best = pick_after_equals(sentence, numbers)
-        return best, ambiguity.find_choices(sentence, best, numbers)
-    claimed = _drop_reasons(sentence, numbers)
-    if all(number.value == claimed[0].value for number in claimed):
-        return claimed[-1], ()
-    if unknowns := find_assigned_numbers(sentence, claimed):
-        return unknowns[-1], unknowns[:-1]
-    limit = claimed[-1].start
-    verbs = [match for match in _RESULT_VERB.finditer(sentence, 0, limit) if match.end() <= limit]
-    if not verbs:
-        return claimed[-1], claimed[:-1]
-    after = [number for number in claimed if number.start >= verbs[-1].end()]
-    if len(after) == 1:
-        return after[0], ()
-    if verbs[-1][0] in "=≈":
-        return pick_after_equals(sentence, claimed), ()
-    return after[0], ambiguity.find_joined_numbers(sentence, after[0], after) or after[1:]
-
-
-def _drop_reasons(sentence: str, numbers: Sequence[ParsedNumber]) -> Sequence[ParsedNumber]:
-    """Leave out the numbers of a reason or a circumstance that follows the answer."""
-    first = numbers[0].end
-    reason = _PHRASES["reason"].search(sentence, first)
-    end = reason.start() if reason else len(sentence)
-    circumstance = _PHRASES["circumstance"].search(sentence, first, end)
-    if circumstance and not _RESULT_VERB.search(sentence, circumstance.end(), end):
-        end = circumstance.start()
-    return [number for number in numbers if number.start < end] or numbers
 
 
 class _Mark(NamedTuple):

@@ -1,0 +1,188 @@
+"""Choose the number that a sentence states, and leave out the parts of a text that state no answer.
+
+Checks ("Check: 3(7) + 4 = 25") and beliefs ("I first thought 42") state none. In a sentence, the number after the last
+"so" or "which leaves" is the answer; lead-ins, details in brackets and comparisons are not. Where two readings remain,
+the number has a rival.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import combinations
+from typing import NamedTuple
+
+from proctor.evaluators.data_files import load_patterns
+from proctor.evaluators.numeric import ambiguity
+from proctor.evaluators.numeric.parse import Decimal, ParsedNumber
+
+_PHRASES = load_patterns("numeric", "phrases.yaml")
+_RESULT_VERB = _PHRASES["result_verb"]
+# In a longer text only the last numbers are tried as the terms of the result.
+_MAX_TERMS = 8
+
+
+class Choice(NamedTuple):
+    """The number of a sentence, the rivals that it states as well, and the numbers of details.
+
+    `is_result` is True if words such as "so" introduce the number.
+    """
+
+    number: ParsedNumber
+    rivals: Sequence[ParsedNumber] = ()
+    details: Sequence[ParsedNumber] = ()
+    is_result: bool = False
+
+
+def blank_beliefs(text: str) -> str:
+    """Replace statements that the text reports or takes back by spaces, if digits remain elsewhere."""
+
+    def blank(match: re.Match[str]) -> str:
+        # "42 was my first guess" has its number before the belief.
+        return re.sub(r"[^\n]", " ", match[0]) if re.search(r"\d", match[0]) else match[0]
+
+    blanked = _PHRASES["belief"].sub(blank, text)
+    return blanked if re.search(r"\d", blanked) else text
+
+
+def split_checks(sentences: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the sentences that state something, and those that only verify it."""
+    statements, checks = list[str](), list[str]()
+    is_check = False
+    for sentence in sentences:
+        starts_check = _PHRASES["check"].match(sentence) is not None
+        # A check may have more lines.
+        is_check = starts_check or (is_check and "=" in sentence and not _PHRASES["turn"].search(sentence))
+        (checks if is_check else statements).append(sentence)
+    if not any(re.search(r"\d", statement) for statement in statements):
+        return list(sentences), []
+    return statements, checks
+
+
+def find_failed_checks(checks: Sequence[str], answer: ParsedNumber, decimal: Decimal) -> list[ParsedNumber]:
+    """Return the numbers of checks that do not contain the answer, as the check of another number does."""
+    text = "\n".join(check for check in checks if "=" in check)
+    digits = re.findall(r"\d[\d.,]*(?<=\d)", text)
+    if any(part in digits for part in re.findall(r"\d[\d.,]*(?<=\d)", answer.text)):
+        return []
+    numbers = ambiguity.find_candidates(text, decimal)
+    return [] if any(number.value == answer.value for number in numbers) else numbers
+
+
+def is_conclusion(sentence: str) -> bool:
+    """Return whether a sentence gives a result: it has an equation, or words such as "so" or "in total"."""
+    patterns = (_PHRASES["conclusion"], _PHRASES["turn"])
+    return "=" in sentence or any(pattern.search(sentence) for pattern in patterns)
+
+
+def choose_number(sentence: str, numbers: Sequence[ParsedNumber], decimal: Decimal) -> Choice:
+    """Choose the number of a sentence: the bold number, or the number after its last "so", its = or its verb."""
+    bold = [m for m in _PHRASES["bold"].finditer(sentence) if ambiguity.find_candidates(m[1] or m[2], decimal)]
+    if bold:
+        bold_numbers = [number for number in numbers if bold[-1].start() <= number.start < bold[-1].end()]
+        if bold_numbers:
+            first = ambiguity.pick_after_equals(sentence, bold_numbers)
+            return Choice(first, ambiguity.find_joined_numbers(sentence, first, bold_numbers))
+    comparisons = list(_PHRASES["comparison"].finditer(sentence))
+    claimed = _drop_spans(numbers, comparisons)
+    if comparisons and claimed is numbers:
+        return Choice(numbers[0], numbers[1:])
+    turn = _find_last_turn(sentence, claimed[-1].start)
+    start = turn.end() if turn else 0
+    main = drop_details(sentence, [number for number in claimed if number.start >= start])
+    # "18 of 24 passed, i.e. 75%" says the same twice, while the numbers before "so" lead to the result.
+    is_result = turn is not None and "." not in turn[0]
+    chosen = {id(number) for number in main}
+    details = [n for n in numbers if id(n) not in chosen and (not is_result or n.start >= start)]
+    if not turn and is_computed(sentence, main[-1], main[:-1]):
+        return Choice(main[-1], (), numbers[:-1])
+    return _choose_claimed(sentence, start, main)._replace(details=details, is_result=is_result)
+
+
+def _find_last_turn(sentence: str, limit: int) -> re.Match[str] | None:
+    """Return the last words before a position that introduce a result: "so", "which leaves", "that's"."""
+    turns = (match for match in _PHRASES["turn"].finditer(sentence, 0, limit) if match.end() <= limit)
+    return max(turns, key=lambda match: match.end(), default=None)
+
+
+def _drop_spans(numbers: Sequence[ParsedNumber], spans: Iterable[re.Match[str]]) -> Sequence[ParsedNumber]:
+    """Leave out the numbers inside some matches, unless there is nothing else."""
+    edges = [edge for match in spans for edge in match.span()]
+    return [n for n in numbers if bisect_right(edges, n.start) % 2 == 0] or numbers if edges else numbers
+
+
+def drop_details(sentence: str, numbers: Sequence[ParsedNumber]) -> Sequence[ParsedNumber]:
+    """Leave out the numbers of lead-ins ("With 8 boxes, …"), brackets, known things ("the 8"), reasons, circumstances.
+
+    A reason or a circumstance ends at a contrast: "100 °C at sea level, but 90 °C up here".
+    """
+    main = _drop_spans(numbers, _PHRASES["detail"].finditer(sentence))
+    first = main[0].end
+    contrast = _PHRASES["contrast"].search(sentence, first)
+    end = limit = contrast.start() if contrast else len(sentence)
+    if reason := _PHRASES["reason"].search(sentence, first, limit):
+        end = reason.start()
+    circumstance = _PHRASES["circumstance"].search(sentence, first, end)
+    if circumstance and not _RESULT_VERB.search(sentence, circumstance.end(), end):
+        end = circumstance.start()
+    return [number for number in main if not end <= number.start < limit] or main
+
+
+def _choose_claimed(sentence: str, start: int, claimed: Sequence[ParsedNumber]) -> Choice:
+    """Choose among the numbers that a sentence claims after a position."""
+    segment = sentence[start:]
+    if all(number.value == claimed[0].value for number in claimed):
+        return Choice(claimed[-1])
+    if unknowns := ambiguity.find_assigned_numbers(sentence, claimed):
+        return Choice(unknowns[-1], unknowns[:-1])
+    if "=" in segment:
+        best = ambiguity.pick_after_equals(sentence, claimed)
+        # "The slope at x = 3 is 6" states another number after the equation.
+        later = [n for n in claimed if n.start > best.end and _RESULT_VERB.search(sentence, best.end, n.start)]
+        return Choice(best, (*ambiguity.find_choices(sentence, best, claimed), *later))
+    limit = claimed[-1].start
+    verbs = [match for match in _RESULT_VERB.finditer(sentence, start, limit) if match.end() <= limit]
+    if not verbs:
+        return Choice(claimed[-1], claimed[:-1])
+    after = [number for number in claimed if number.start >= verbs[-1].end()]
+    if verbs[-1][0] == "≈":
+        return Choice(ambiguity.pick_after_equals(sentence, claimed))
+    rivals = after[1:]
+    before = [number for number in claimed if number.end <= verbs[-1].start()]
+    # "Tom is 18 and Ann is 9": two results.
+    if before and _PHRASES["and"].search(sentence, before[-1].end, after[0].start):
+        has_verb = verbs[0].end() <= before[-1].start or _RESULT_VERB.search(sentence, before[-1].end, after[0].start)
+        rivals = [*rivals, *(before if has_verb else ())]
+    return Choice(after[0], rivals)
+
+
+def is_computed(sentence: str, number: ParsedNumber, earlier: Sequence[ParsedNumber]) -> bool:
+    """Return whether a number is alone in its clause and is the sum, difference, product or ratio of earlier ones."""
+    clause = sentence[_find_clause_start(sentence, number.start) :]
+    if re.match(r"\s*(?:and|or)\b", clause) or len(re.findall(r"\d[\d.,]*", clause)) > 1:
+        return False
+    terms = list(dict.fromkeys(term.value for term in earlier if term.value not in (0, 1)))[-_MAX_TERMS:]
+    if number.value in terms or len(terms) < 2:
+        return False
+    # "Ann is 4. Bob is 6. Eve is 10." is a list.
+    words = [_find_last_word(term.before) for term in earlier]
+    if _find_last_word(number.before) in words:
+        return False
+    results = {sum(terms)}
+    for a, b in combinations(terms, 2):
+        results |= {a + b, abs(a - b), a * b, a / b, b / a}
+        for base, percent in ((a, b), (b, a)):
+            results |= {base * share / 100 for share in (percent, 100 - percent, 100 + percent)}
+    return Fraction(number.value) in results
+
+
+def _find_clause_start(sentence: str, position: int) -> int:
+    ends = [match.end() for match in re.finditer(r"[,;:]\s", sentence[:position])]
+    return ends[-1] if ends else 0
+
+
+def _find_last_word(text: str) -> str:
+    words = re.findall(r"[^\W\d_]+", text)
+    return words[-1].lower() if words else ""
