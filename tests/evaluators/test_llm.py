@@ -219,8 +219,10 @@ def test_failed_opinions_are_left_out_and_counted() -> None:
     assert broken.reason == "2 of 3 opinions failed; test:judge: the line is dead"
     # What the one that was answered used is kept.
     assert broken.details["judge"]["usage"]["input_tokens"] == 100
-    for options in ({}, {"combine": "vote"}):
-        half = judged(llm_judge(Scripted(lambda a: a.rating("good"), lost), "c", samples=2, **options))
+    for half in (
+        judged(llm_judge(Scripted(lambda a: a.rating("good"), lost), "c", samples=2)),
+        judged(llm_judge(Scripted(lambda a: a.rating("good"), lost), "c", samples=2, combine="vote")),
+    ):
         assert half.reason == "1 of 2 opinions failed; test:judge: the line is dead"
     vote = Scripted(lambda a: a.rating("good"), lambda a: a.rating("good"), lost)
     assert judged(llm_judge(vote, "c", samples=3, combine="vote")).passed is True
