@@ -109,11 +109,7 @@ def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
     text = blank_beliefs(text)
     announced = _find_announced_answer(text, decimal)
     if announced is not None:
-        if announced.number is None:
-            return announced
-        checks = split_checks(_SENTENCE_END.split(text))[1]
-        failed_checks = find_failed_checks(checks, announced.number, decimal)
-        return announced._replace(rivals=(*announced.rivals, *failed_checks))
+        return announced
     answer = _find_conclusion(text, decimal)
     if answer.number is not None and (reason := explain_missing_answer(text)):
         return Answer(None, missing_reason=reason)
@@ -152,7 +148,10 @@ def _find_announced_answer(text: str, decimal: Decimal) -> Answer | None:
         elif announced is not None and announced.number is not None and (position == "label" or not is_label):
             # Two announcements may differ. A last line "A: 42" outweighs words in the working before it.
             answer = answer._replace(rivals=(*answer.rivals, announced.number))
-    return answer
+    if answer is None or answer.number is None or is_label:
+        return answer
+    checks = split_checks(_SENTENCE_END.split(text))[1]
+    return answer._replace(rivals=(*answer.rivals, *find_failed_checks(checks, answer.number, decimal)))
 
 
 def _read_announcement(text: str, start: int, end: int, position: str, decimal: Decimal) -> Answer | None:
