@@ -11,6 +11,7 @@ import pytest
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.hf_scorers import EntailmentScorer, ToxicityClassifier, split_passages
+from proctor.evaluators.safety.detection import toxicity_detection
 from proctor.evaluators.text.quality import relevance
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -32,6 +33,16 @@ def test_the_worst_passage_decides_about_toxicity(tmp_path: Path) -> None:
     assert not score.passed
     assert score.details["model"].startswith("hf:m@")
     assert score.details["labels"]["toxic"] > 0.5
+
+
+def test_toxicity_detection_takes_a_classifier(tmp_path: Path) -> None:
+    """The address is not taken for that of a judge, and names the exact weights in the details."""
+    folder = save_model(tmp_path / "m", weights=[[1, -1], [0, 0]], config=TOXIC)
+    safe = toxicity_detection(model=f"hf:{folder}", threshold=0.5)
+    score = safe("bad bad bad bad.")
+    assert score.passed is False
+    assert score.details["model"].startswith("hf:m@")
+    assert safe("good cat.").passed is True
 
 
 def test_the_harm_of_several_labels_is_the_highest(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -58,7 +58,7 @@ class _Module(msgspec.Struct, frozen=True):
     type: str
 
 
-def is_hf_address(model: Any) -> bool:
+def is_hf_address(model: Any) -> TypeGuard[str]:
     """True for a string that starts with `hf:`."""
     return isinstance(model, str) and model.startswith(SCHEME)
 
