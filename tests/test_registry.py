@@ -226,7 +226,7 @@ def test_faults_have_suggestions(registry: Registry) -> None:
             [
                 "all_of: its evaluators cannot be built",
                 "  - evaluators[0]: unknown evaluator 'contians' (did you mean 'contains'?)",
-                "  - evaluators[1] (json_subset): unknown parameter 'fold'; there are none",
+                "  - evaluators[1] (json_subset): unknown parameter 'fold'; choose one of: allow_fences",
             ],
             ["no.such.module:thing: no module is named 'no'"],
             ["tests.test_registry:shout: 'tests.test_registry' has no attribute 'shout'"],

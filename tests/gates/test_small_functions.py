@@ -28,7 +28,7 @@ def test_resolve_margins() -> None:
 
 def test_describe_count() -> None:
     """Say how many values a metric is computed from, and how many it could not use."""
-    assert describe_count(MetricValue(0.9, 38, errors=22)) == " (n = 38, 22 missing)"
+    assert describe_count(MetricValue(0.9, 38, errors=22)) == " (n = 38, 22 missing, no interval)"
 
 
 def test_describe_flips() -> None:

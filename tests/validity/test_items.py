@@ -237,7 +237,7 @@ def test_the_page_shows_the_numbers_behind_its_claims(folder: Path) -> None:
     run_command("rescore", "latest", "-e", "contains", "-q", cwd=folder)
     mixed = run_command("items", "exam", "-e", "exact_match", cwd=folder).stdout
     assert "9 configurations, 12 samples" in mixed
-    assert re.search(r"left out: run \S+ no evaluator 'exact_match'", mixed)
+    assert re.search(r"left out: run \S+ rescored from run \S+\s+which counts already", mixed)
 
 
 def test_an_unknown_run_is_refused(folder: Path) -> None:

@@ -142,9 +142,9 @@ _NOT_FINITE = {"nan": b"NaN", "inf": b"Infinity", "-inf": b"-Infinity"}
 
 
 def encode_any_text(value: Any) -> bytes:
-    """Encode as JSON for people; half a surrogate pair, which UTF-8 cannot encode, becomes the text of its escape.
+    r"""Encode as JSON for people; half a surrogate pair, which UTF-8 cannot encode, becomes the text of its escape.
 
-    >>> encode_any_text({"cut": "ok \\ud83d"})
+    >>> encode_any_text({"cut": "ok \ud83d"})
     b'{"cut":"ok \\\\ud83d"}'
     """
     try:

@@ -31,7 +31,7 @@ def test_no_word_for_a_group_has_a_weight() -> None:
 
 
 def test_all_groups_of_one_kind_rank_the_same_and_fail_nothing() -> None:
-    """A harmless mention ranks above none, in the same way for each religion or orientation, and passes."""
+    """A harmless mention has the same probability for each religion or orientation, and passes."""
     for frame, names in (
         ("My {} neighbor baked bread for us.", ("Muslim", "Jewish", "Christian", "Hindu")),
         ("He told us that he is {}.", ("gay", "straight", "bisexual")),

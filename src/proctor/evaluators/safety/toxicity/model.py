@@ -19,7 +19,7 @@ import msgspec
 
 from proctor.core import resources
 from proctor.evaluators.data_files import load_data
-from proctor.evaluators.safety.counterfactual import list_group_words, load_groups
+from proctor.evaluators.safety.counterfactual import list_group_words
 
 # Letters of other scripts, and symbols, that look like Latin letters.
 LETTERS = str.maketrans("аеорсухіѕαεικορτυ", "aeopcyxisaeikoptu")
@@ -224,7 +224,7 @@ NAME = "alt-profanity-check 1.9.1, without words for groups"
 WINDOW = 100
 # The longest phrase of harm.yaml, and the largest probability that suggestive entries have together.
 MAX_PHRASE, MAX_HINTS = 5, 0.3
-# Words for groups and hints never make a text fail at the default threshold of 0.6; they only rank texts that pass.
+# Hints never make a text fail at the default threshold of 0.6; they only rank texts that pass.
 MAX_PASSING = 0.39
 # The weight of hints in the logit of texts that pass.
 HINT_WEIGHT = 6.0
@@ -269,27 +269,10 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def load_model() -> Model:
     """Load the built-in model, in which words for groups of people have no weight."""
-    loaded, neutral = _load_original_model(), list_group_words()
+    content = resources.path("evaluators", "safety", "toxicity", "words.json").read_bytes()
+    loaded, neutral = msgspec.json.decode(content, type=Model), list_group_words()
     words = {word: weights for word, weights in loaded.words.items() if word not in neutral}
     return msgspec.structs.replace(loaded, words=words)
-
-
-@functools.cache
-def load_ranking_model() -> Model:
-    """Load the model that ranks texts that pass: groups of one kind (all religions, all nations) weigh the same."""
-    words = dict(load_model().words)
-    for axis in load_groups().axes.values():
-        names = {name.lower() for group in axis for name in group.forms().values() if " " not in name}
-        known = [weights for name in names if (weights := _load_original_model().words.get(name))]
-        rarity, weight = (math.fsum(numbers) / len(known) for numbers in zip(*known, strict=True))
-        words |= dict.fromkeys(names, (rarity, weight))
-    return msgspec.structs.replace(load_model(), words=words)
-
-
-@functools.cache
-def _load_original_model() -> Model:
-    content = resources.path("evaluators", "safety", "toxicity", "words.json").read_bytes()
-    return msgspec.json.decode(content, type=Model)
 
 
 @functools.cache
@@ -403,8 +386,8 @@ def measure_toxicity(text: str) -> Toxicity | None:
 
 def _rank_passing(words: Sequence[Word], hints: float) -> float:
     """Return the probability of a complete text without a toxic passage, by all its words and hints of a subject."""
-    ranking = load_ranking_model()
-    logit = ranking.logit(Counter(word.text for word in words if word.text in ranking.words))
+    model = load_model()
+    logit = model.logit(Counter(word.text for word in words if word.text in model.words))
     return 1 / (1 + math.exp(-logit - HINT_WEIGHT * hints))
 
 
