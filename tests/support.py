@@ -6,7 +6,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -70,9 +70,20 @@ def run_command(*args: str | Path, cwd: Path, **environment: str) -> subprocess.
     """Run the command line inside this process, which is a second faster than `proctor`."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     variables = {"NO_COLOR": "1", "COLUMNS": "100"} | environment
+    modules, path = set(sys.modules), list(sys.path)
     with mock.patch.dict(os.environ, variables), chdir(cwd), redirect_stdout(out), redirect_stderr(err):
         code = run_cli([str(argument) for argument in args])
+    _forget_modules(sys.modules.keys() - modules, cwd)
+    sys.path[:] = path
     return subprocess.CompletedProcess(args, code, _read(out), _read(err))
+
+
+def _forget_modules(names: Iterable[str], folder: Path) -> None:
+    """Remove modules of a test's folder: another test may have a module of the same name."""
+    for name in names:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and Path(file).is_relative_to(folder.resolve()):
+            del sys.modules[name]
 
 
 def _read(stream: io.TextIOWrapper) -> str:
