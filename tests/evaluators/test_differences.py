@@ -104,3 +104,35 @@ def test_a_changed_fact_lowers_the_value_below_the_default() -> None:
 def test_any_two_texts_can_be_compared(output: str, reference: str) -> None:
     find_difference(output, reference)
     assert find_difference(output, output) is None
+
+
+@pytest.mark.parametrize(
+    ("output", "reference"),
+    [
+        ("Veltra Systems agreed to acquire Norwell, a maker of pumps.", "Norwell agreed to acquire Veltra Systems."),
+        ("On Monday Apple sued Shell over a patent.", "Shell, the oil company, sued Apple on Monday over a patent."),
+        ("The nurse thanked the surgeon after the shift.", "The surgeon thanked the young nurse after the shift."),
+        ("The mayor, elected in May, has accused the bishop.", "The bishop has accused the mayor."),
+    ],
+)
+def test_exchanged_roles_are_found_although_attributes_are_added(output: str, reference: str) -> None:
+    for pair in ((output, reference), (reference, output)):
+        difference = find_difference(*pair)
+        assert difference is not None
+        assert difference.kind == "roles"
+
+
+@pytest.mark.parametrize(
+    ("output", "reference"),
+    [
+        ("Norwell was acquired by Veltra Systems, a maker of pumps.", "Veltra Systems acquired Norwell."),
+        ("The user account settings can be changed.", "The settings of the account of the user can be changed."),
+        ("When the bell rings, students leave the room.", "Students quietly leave the room when the bell rings."),
+        ("Sleep improves with exercise.", "Exercise improves sleep a lot."),
+        ("Bob, whom Ann hired, left.", "Ann hired Bob, who left."),
+        ("Togo lies west of Benin.", "Benin lies east of Togo."),
+    ],
+)
+def test_another_word_order_with_the_same_roles_is_no_difference(output: str, reference: str) -> None:
+    assert find_difference(output, reference) is None
+    assert find_difference(reference, output) is None

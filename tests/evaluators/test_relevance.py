@@ -17,6 +17,7 @@ from proctor.evaluators.embeddings import TextEmbedder, VectorSimilarity
 from proctor.evaluators.text.quality import relevance
 from proctor.evaluators.text.relevance import (
     TopicMatch,
+    explain_echo,
     explain_other_year,
     is_elliptical,
     select_likely_pieces,
@@ -151,8 +152,53 @@ def test_a_cross_encoder_tells_answers_from_texts_on_the_same_subject() -> None:
     assert answer.passed
     assert (answer.details["method"], answer.details["model"]) == ("cross-encoder", "local:ms-marco")
     other = score("Many tourists visit Mostar every summer to see young men dive into the river.", embedder=None)
-    assert other.passed is False
-    assert "does not answer the question" in other.reason
+    assert other.passed is not True
+    off_topic = score(ELSEWHERE, embedder=None)
+    assert off_topic.passed is False
+    assert off_topic.reason.startswith("it is off the topic of the question by local:ms-marco (logit -1")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        (
+            "How do I get a wine stain out of a tablecloth?",
+            "Rub in some salt, wait ten minutes, then rinse with cold water.",
+        ),
+        ("Can I run the dishwasher without rinse aid?", "Not for long. Glasses dry with spots, and lime builds up."),
+        ("Why does my bread not rise?", "Old yeast is the usual cause. Warm milk that is too hot also kills it."),
+        ("Should I fix the roof before I sell?", "Get two quotes first. Buyers subtract more than repairs cost."),
+    ],
+)
+def test_direct_advice_that_does_not_repeat_the_question_never_fails(question: str, answer: str) -> None:
+    _need("minilm", "ms-marco")
+    result = score(answer, question, embedder=None)
+    assert result.passed is not False
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_echo"),
+    [
+        ("How long should I boil a duck egg?", "How long to boil a duck egg is an excellent question.", True),
+        ("What causes rust on iron gates?", "Many owners wonder what causes rust on iron gates.", True),
+        ("How long should I boil a duck egg?", "You should boil a duck egg for nine minutes.", False),
+        ("What are window panes made of?", "Window panes are made of glass.", False),
+        ("Who wrote Emma?", "A common question: Emma was written by Austen.", False),
+        ("Is the old bridge open?", "Yes, the old bridge is open.", False),
+        ("Which is larger, the sun or the moon?", "The sun is larger than the moon.", False),
+        ("How do I remove wine stains?", "People often ask how to remove wine stains: use salt and water.", False),
+    ],
+)
+def test_an_answer_that_only_repeats_the_question_is_found(question: str, answer: str, is_echo: bool) -> None:
+    assert bool(explain_echo(question, answer)) is is_echo
+
+
+def test_an_echo_is_skipped_although_the_cross_encoder_rates_it_high() -> None:
+    _need("minilm", "ms-marco")
+    question = "How long should I boil a duck egg?"
+    result = score("How long you should boil a duck egg is an excellent question.", question, embedder=None)
+    assert (result.status, result.details["logit"] > 0) == ("skipped", True)
+    assert result.reason == "it only repeats the question; a judge can do it"
 
 
 def test_an_answer_that_needs_its_question_is_skipped_if_the_cross_encoder_rates_it_low() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from benchmarks.quality.languages import UNREADABLE, choose_mark, read, score_all
 
 from proctor.evaluators.readable_languages import explain_unread, identify_language
+from proctor.evaluators.text.negations import explain_other_negation
 from proctor.evaluators.text.quality import semantic_similarity
 from proctor.evaluators.text.similarity_value import MULTILINGUAL_MARK, measure_similarity
 from proctor.models import weights
@@ -121,3 +123,39 @@ def test_with_minilm_the_words_of_a_phrase_count_half_and_those_of_a_sentence_a_
     assert phrase.value == pytest.approx(0.8 + 0.2 * 0.1 / 0.35)
     sentence = measure_similarity("local:minilm", 0.5, "Jane Austen wrote it.", "Jane Austen wrote it.")
     assert sentence.value == pytest.approx(0.8 * 0.625 / 0.7)
+
+
+@pytest.mark.parametrize(
+    ("negative", "positive", "word"),
+    [
+        ("El museo no puede abrir los lunes por la tarde.", "El museo puede abrir los lunes por la tarde.", "no"),
+        ("Les billets ne sont pas valables le dimanche.", "Les billets sont valables le dimanche.", "pas"),
+        ("Wir haben heute kein Brot im Laden.", "Wir haben heute Brot im Laden.", "kein"),
+        ("Билеты не действительны в воскресенье.", "Билеты действительны в воскресенье.", "не"),
+        ("这张票星期天不能用。", "这张票星期天能用。", "不"),
+        ("この切符は日曜日に使えません。", "この切符は日曜日に使えます。", "ません"),
+    ],
+)
+def test_a_negation_in_only_one_of_two_similar_texts_is_skipped(negative: str, positive: str, word: str) -> None:
+    """An embedder to which all texts are nearly the same would pass them."""
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, len(text) / 100] for text in texts]
+
+    for output, expected in ((negative, positive), (positive, negative)):
+        score = semantic_similarity(embedder=embed)(output, expected)
+        assert score.status == "skipped"
+        assert f"the negation {word!r}" in score.reason
+
+
+@pytest.mark.parametrize(
+    ("output", "reference"),
+    [
+        ("El museo abre los lunes.", "El museo está abierto los lunes."),
+        ("Der Zug fährt heute nicht.", "Heute fährt der Zug nicht."),
+        ("No es posible entrar sin reserva.", "La entrada exige una reserva previa."),
+        ("The museum is not open.", "The museum is open."),
+    ],
+)
+def test_equal_negations_other_words_and_english_have_no_problem(output: str, reference: str) -> None:
+    assert explain_other_negation(output, reference) == ""

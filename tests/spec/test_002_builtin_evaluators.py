@@ -83,7 +83,7 @@ def test_hallucination_detection_finds_invented_facts() -> None:
 def test_relevance_passes_from_0_7() -> None:
     """`relevance` (quality) compares answer and question and passes from the threshold 0.7 up."""
     is_listed("relevance", "quality", threshold=0.7)
-    off_topic = {"output": "My uncle was born in Lisbon in 1931 and collects old stamps."}
+    off_topic = {"output": "Penguins feed their young with fish from cold seas."}
     assert verdicts("relevance", "output", {}, off_topic) == [True, False]
 
 

@@ -61,7 +61,6 @@ class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deferral_words: frozenset[str]
     numbers: tuple[str, ...]
     articles: frozenset[str]
-    never_after_an_article: frozenset[str]
     back_references: tuple[str, ...]
     conclusions: tuple[str, ...]
     proper_names: frozenset[str]

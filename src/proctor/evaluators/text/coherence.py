@@ -5,12 +5,14 @@ Each sign is a number from 0 to 1, where 1 is typical of ordinary texts. The wor
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from proctor.evaluators.data_files import load_data
 from proctor.evaluators.embeddings import UNRELATED_TEXTS, TextEmbedder, VectorSimilarity, run_off_loop
 from proctor.evaluators.language import JUDGE_HINT
 from proctor.evaluators.readable_languages import ENGLISH, explain_unread
@@ -33,12 +35,16 @@ _REPEATED_WORDS = 4
 STUCK_RANGE = (0.1, 0.5)
 # The value of a text that stops or starts in the middle of a sentence.
 INCOMPLETE_VALUE = 0.75
-# The same for articles before a word that they cannot belong to.
-STRAY_ARTICLE_RANGE = (0.06, 0.3)
+# The same for function words before a word that cannot follow them.
+STRAY_RANGE = (0.1, 0.35)
+# In a text with fewer words, one of them may be all that shows shuffled words.
+MIN_ORDERED_WORDS = 150
+# With fewer sentences, only a connection below this one is certain: pronouns and causes also connect sentences.
+MIN_CONNECTED_SENTENCES, MIN_UNCERTAIN_CONNECTION = 8, 0.3
 # Shorter sentences are headings, list numbers or greetings.
 _MIN_WORDS = 4
-# One stray article may be a quotation or a typing error.
-_MIN_STRAY_ARTICLES = 2
+# One stray word may be a quotation or a typing error.
+_MIN_STRAYS = 2
 MAX_COMPARED_SENTENCES = 300
 # Prose has more than this fraction of function words.
 MIN_FUNCTION_WORDS = 0.05
@@ -90,7 +96,20 @@ class CoherenceSigns(NamedTuple):
         failed = sorted((value, name) for name, value in self.signs.items() if value < threshold)
         if failed:
             return "; ".join(f"{name} {value:.2f}: {EXPLANATIONS[name]}" for value, name in failed)
-        return "it holds together: " + ", ".join(f"{name} {value:.2f}" for name, value in self.signs.items())
+        checked = ", ".join(f"{name} {value:.2f}" for name, value in self.signs.items())
+        return f"no sign of a problem: {checked}; logic and the order of events are not checked"
+
+    def explain_doubt(self, text: str, threshold: float) -> str:
+        """Return why a text is too short to be judged by these signs; "" if it is not."""
+        if any(value < threshold for name, value in self.signs.items() if name != "connection"):
+            return ""
+        is_short = len(self.adjacent_similarities) + 1 < MIN_CONNECTED_SENTENCES
+        if is_short and MIN_UNCERTAIN_CONNECTION <= (self.connection or 0.0) < threshold:
+            return f"{len(self.adjacent_similarities) + 1} sentences are too few to tell whether they belong together"
+        words = len(split_words(text))
+        if words < MIN_ORDERED_WORDS and _count_stray_words(split_sentences(text))[1]:
+            return f"{words} words are too few to tell whether their order is wrong or only unusual"
+        return ""
 
 
 class CoherenceScorer:
@@ -117,6 +136,8 @@ class CoherenceScorer:
             details["neighbours"] = [round(similarity, 3) for similarity in result.adjacent_similarities]
         if result.isolated_sentences:
             details["strangers"] = list(result.isolated_sentences)
+        if problem := await run_off_loop(len(text), result.explain_doubt, text, self._threshold):
+            return Score.skipped(f"{problem}; {JUDGE_HINT}", details)
         reason = result.explain(self._threshold)
         if result.left_out:
             details["sentences_left_out"] = result.left_out
@@ -188,20 +209,33 @@ def _score_freshness(text: str, sentences: Sequence[str]) -> float:
     return min(_interpolate(repeated, *REPETITION_RANGE), _interpolate(repeated_fraction, *STUCK_RANGE))
 
 
-def _score_order(sentences: Sequence[str]) -> float:
-    """Return less than 1 if articles precede words that they cannot belong to, as in shuffled text."""
-    articles, stray_articles, english = 0, 0, load_english()
+def _count_stray_words(sentences: Sequence[str]) -> tuple[int, int]:
+    """Count the words after which some words cannot follow, and those that one of them follows."""
+    count, strays, never_after = 0, 0, _load_word_order()
     for sentence in sentences:
         # Punctuation separates words, so it stays a token.
         tokens = re.findall(r"\w+|[^\w\s]", fold_case(sentence))
         for word, following in pairwise([*tokens, "."]):
-            if word in english.articles:
-                articles += 1
-                # "a" may be a letter of the alphabet, so punctuation after it proves nothing.
-                stray_articles += following in english.never_after_an_article or (word != "a" and following in ".,;!?")
-    return (
-        1.0 if stray_articles < _MIN_STRAY_ARTICLES else _interpolate(stray_articles / articles, *STRAY_ARTICLE_RANGE)
-    )
+            if word in never_after:
+                count += 1
+                strays += following in never_after[word]
+    return count, strays
+
+
+@functools.cache
+def _load_word_order() -> dict[str, frozenset[str]]:
+    groups = load_data("text", "word_order.yaml")
+    return {
+        word: frozenset([*group["never"].split(), *group.get("punctuation", "")])
+        for group in groups
+        for word in group["after"].split()
+    }
+
+
+def _score_order(sentences: Sequence[str]) -> float:
+    """Return less than 1 if words precede others that cannot follow them, as in shuffled text."""
+    count, strays = _count_stray_words(sentences)
+    return 1.0 if strays < _MIN_STRAYS else _interpolate(strays / count, *STRAY_RANGE)
 
 
 def _score_sequence(passages: Sequence[str]) -> float:

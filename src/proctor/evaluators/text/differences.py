@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -40,6 +40,9 @@ _DENIALS = frozenset({
 # Prefixes of opposites, the shortest word that takes one, and how many words may be between a negation and a word.
 _PREFIXES, _MIN_BASE, _NEGATION_REACH = ("in", "un", "im", "dis", "non", "ir", "il"), 4, 3
 _LISTING = frozenset({"and", "or", "nor", "with"})
+# Words after which two persons have the same role, or exchanged ones.
+_SYMMETRIC = _LISTING | {"by", "from", "between", "each", "met", "meets", "married", "marries", "equals", "resembles"}
+_ROLE_PREPOSITIONS = frozenset({"of", "to", "for", "in", "on", "at", "after", "before", "about", "against", "over"})
 _BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
 _TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "president", "st", "inc", "ltd", "corp"})
 # A name of this many letters may be the start of another form of it ("Rob" and "Robert").
@@ -353,7 +356,49 @@ def _find_exchanged_roles(output: Sequence[Word], reference: Sequence[Word]) -> 
         if is_exchange and not _is_list(ours[changed[0] : changed[-1] + 1]):
             return Difference("roles", "", "")
         return None
+    # "A lies east of B" and "B lies west of A" are the same.
+    if _are_roles_exchanged(output, reference) and not _find_antonyms(output, reference):
+        return Difference("roles", "", "")
     return _find_exchanged_agent(output, reference) or _find_exchanged_agent(reference, output)
+
+
+def _are_roles_exchanged(output: Sequence[Word], reference: Sequence[Word]) -> bool:
+    """Return True if a word is between the same two others in both sentences, but their order is the opposite.
+
+    Attributes may be between them: "Ann, a baker, has paid Bob" and "Bob has paid Ann, a baker from Rome".
+    """
+    ours, theirs = ([word.text.lower() for word in side] for side in (output, reference))
+    contents = [{word.text.lower() for word in _list_content(side)} for side in (output, reference)]
+    names = {word.text.lower() for word in (*output, *reference) if word.kind == "name"}
+    verbs = [text for text in contents[0] & contents[1] - names if ours.count(text) == theirs.count(text) == 1]
+    for shared in (names & contents[0] & contents[1], contents[0] & contents[1]):
+        for verb in verbs:
+            roles, other_roles = (_find_roles(side, verb, shared, is_name=shared <= names) for side in (ours, theirs))
+            # Other prepositions give the places another meaning ("account settings", "settings of the account").
+            if roles and other_roles and roles[:2] == other_roles[1::-1] and roles[2] == other_roles[2]:
+                return True
+    return False
+
+
+def _find_roles(
+    texts: Sequence[str], verb: str, shared: Collection[str], *, is_name: bool
+) -> tuple[str, str, frozenset[str]] | None:
+    """Return the words before and after a verb, and the prepositions that belong to it; None if they have no roles.
+
+    A name is the first in the sentence, any other word the last before the verb.
+    """
+    place = texts.index(verb)
+    before = [index for index in range(place) if texts[index] in shared]
+    if is_name:
+        before = [index for index in before if texts[index - 1] not in _ROLE_PREPOSITIONS or not index]
+    after = next((index for index in range(place + 1, len(texts)) if texts[index] in shared), None)
+    if not before or after is None:
+        return None
+    first = before[0] if is_name else before[-1]
+    between = texts[place:after]
+    if not _SYMMETRIC.isdisjoint(between) or not _LISTING.isdisjoint(texts[after + 1 : after + 2]):
+        return None
+    return texts[first], texts[after], frozenset(_ROLE_PREPOSITIONS.intersection(between))
 
 
 def _is_list(words: Sequence[str]) -> bool:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from proctor.evaluators.embeddings import LOCAL, UNRELATED_TEXTS, TextEmbedder, VectorSimilarity, run_off_loop
 from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.text.request_kind import classify_request
-from proctor.evaluators.tokenizer import collect_texts, split_sentences, split_words
+from proctor.evaluators.text.request_kind import classify_request, load_starts
+from proctor.evaluators.tokenizer import are_related, collect_texts, split_sentences, split_words
 from proctor.models import weights
 from proctor.models.cross_encoder import NAME as MS_MARCO
 from proctor.models.cross_encoder import CrossEncoder
@@ -31,10 +31,13 @@ QUESTION_SIMILARITY, MIN_RELATED_SIMILARITY = 0.55, 0.2
 PULL_HINT = "run proctor models pull ms-marco, or a model can judge it (model=…)"
 # The cross-encoder scores this many pieces of a long answer.
 MAX_SCORED_PIECES = 4
-# Between this logit and 0 were 9 of 600 right answers, and 15 of 892 to other questions (EVOUNA, NQ301).
-MIN_CERTAIN_LOGIT = -2.5
+# Between this logit and 0 are answers that do not repeat the subject of the question, and texts on its subject.
+MIN_CERTAIN_LOGIT = -7.0
+# Direct advice may have the logit of a text off the topic, but is nearer to the question than this.
+MAX_OFF_TOPIC_SIMILARITY = 0.1
 # Shorter answers may leave out the subject of the question ("It is called a lintel.").
 MAX_ELLIPTICAL_WORDS = 25
+UNDECIDED_REASON = "cannot tell whether this answers the question"
 ELLIPTICAL_REASON = "the output needs the question to be understood; a judge can do it"
 # Four digits that are no decade ("1930s") and no part of a longer number.
 _YEAR = re.compile(r"(?<![\w,.])(?:1[0-9]{3}|20[0-9]{2})(?!\w|['’]s|[,.]\d)", re.ASCII)
@@ -104,16 +107,25 @@ class RelevanceScorer:
             details["pieces_left_out"] = len(pieces) - len(likely)
         if logit < 0 and is_elliptical(question, answer):
             return Score.skipped(ELLIPTICAL_REASON, details)
-        if MIN_CERTAIN_LOGIT < logit < 0:
-            return Score.skipped(f"{encoder.name} is undecided (logit {logit:.1f}); a judge can do it", details)
-        if logit >= 0 and (problem := explain_other_year(question, answer)):
+        if logit < 0 and not (logit < MIN_CERTAIN_LOGIT and await self._is_off_topic(question, answer, details)):
+            return Score.skipped(f"{encoder.name} {UNDECIDED_REASON} (logit {logit:.1f}); a judge can do it", details)
+        if logit >= 0 and (problem := explain_other_year(question, answer) or explain_echo(question, answer)):
             return Score.skipped(problem, details)
         value = to_value(logit)
-        verb = "answers" if logit >= 0 else "does not answer"
-        reason = f"it {verb} the question by {encoder.name} (logit {logit:.1f})"
+        verdict = "it answers the question" if logit >= 0 else "it is off the topic of the question"
+        nearness = f", nearness {details['nearness']:.2f}" if "nearness" in details else ""
+        reason = f"{verdict} by {encoder.name} (logit {logit:.1f}{nearness})"
         if piece != answer:
             reason += f", by {preview(piece)}"
         return Score(value, value >= self._threshold, reason, details)
+
+    async def _is_off_topic(self, question: str, answer: str, details: dict[str, Any]) -> bool:
+        """Return True if embeddings confirm that an answer is about something else; letters cannot."""
+        if self._embedder.method == "lexical":
+            return False
+        match = await match_topic(question, answer, self._embedder)
+        details["nearness"] = match.similarity
+        return match.similarity < MAX_OFF_TOPIC_SIMILARITY
 
     async def _score_similarity(self, question: str, answer: str, *, is_question: bool) -> Score:
         details = self._embedder.details
@@ -201,6 +213,31 @@ def explain_other_year(question: str, answer: str) -> str:
         return ""
     years = [", ".join(sorted(years)) for years in (asked, answered)]
     return f"the input is about {years[0]}, the output about {years[1]}; a judge can do it"
+
+
+def explain_echo(question: str, answer: str) -> str:
+    """Return why an answer may say nothing: all its words are in the question, or are about questions; "" if not.
+
+    Yes-or-no questions, and those with "or", can be answered with their own words.
+    """
+    asked = split_words(question)
+    texts = {word.text for word in asked}
+    talk = load_starts()
+    if not asked or "or" in texts or not any(text in talk["open_question"] for text in texts):
+        return ""
+    new = [word for word in split_words(answer) if word.kind != "function" and word.text not in texts]
+    if any(word.kind in ("name", "number", "negation") for word in new):
+        return ""
+    wondering = [word for word in new if word.text in talk["wondering"]]
+    statement = [
+        word
+        for word in new
+        if word not in wondering
+        and word.text not in talk["about_questions"]
+        and not any(are_related(word.text, text) for text in texts)
+    ]
+    # "Many tourists wonder …" has another word more; without such a verb it may be the answer.
+    return "" if len(statement) > bool(wondering) else "it only repeats the question; a judge can do it"
 
 
 def _find_asked(question: str) -> set[str]:

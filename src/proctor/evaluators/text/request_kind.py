@@ -24,7 +24,8 @@ _POLITE = re.compile(
 
 
 @functools.cache
-def _load_starts() -> dict[str, frozenset[str]]:
+def load_starts() -> dict[str, frozenset[str]]:
+    """Return the words of `requests.yaml` by group."""
     return {kind: frozenset(words.split()) for kind, words in load_data("text", "requests.yaml").items()}
 
 
@@ -37,9 +38,9 @@ def classify_request(text: str) -> RequestKind:
     start = text.lstrip("\"'“ \n\t-*#").replace("’", "'")[:_START_CHARACTERS]
     polite = _POLITE.match(start)
     words = re.findall(r"[\w'-]+", start[polite.end() if polite else 0 :].lower())
-    if words and words[0] in _load_starts()["request"]:
+    if words and words[0] in load_starts()["request"]:
         return "request"
-    if "?" in text or (words and words[0] in _load_starts()["question"]):
+    if "?" in text or (words and words[0] in load_starts()["question"]):
         return "question" if len(text.split()) <= MAX_QUESTION_WORDS else "request"
     is_query = len(split_words(start)) <= MAX_QUERY_WORDS and text.rstrip()[-1:] not in (".", "!")
     is_personal = bool(words) and words[0] in ("i", "i'm", "i've", "my", "we", "you", "thanks", "thank")

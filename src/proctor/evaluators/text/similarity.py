@@ -16,6 +16,7 @@ from proctor.evaluators.plain_values import to_plain
 from proctor.evaluators.score_conversion import preview
 from proctor.evaluators.text.differences import Difference, find_difference, find_other_number
 from proctor.evaluators.text.embedder_choice import EmbedderChoice
+from proctor.evaluators.text.negations import explain_other_negation
 from proctor.evaluators.text.similarity_value import SimilarityValue, get_ngrams, measure_similarity
 from proctor.evaluators.tokenizer import collect_texts, fold_case, load_english, split_words
 from proctor.records import codec
@@ -223,6 +224,8 @@ class SimilarityScorer:
         score = self._make_score(embedder, match, answer, nearest, details)
         if score.passed and is_negated(answer, nearest):
             return Score.skipped(f"the output has {preview(nearest)} only after a negation", details)
+        if score.passed and not match.excerpt and (problem := explain_other_negation(answer, nearest)):
+            return Score.skipped(problem, details)
         # An unreadable text might have matched.
         return Score.skipped(partial_problem, details) if partial_problem and not score.passed else score
 
