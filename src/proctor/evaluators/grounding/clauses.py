@@ -69,7 +69,8 @@ def find_invented_clause(sentence: str, words: Sequence[Word], new: Collection[W
     for clause in split_clauses(sentence):
         content = dict.fromkeys(known.get(word.original, word) for word in split_words(clause))
         meaningful = [word for word in content if word.kind in _MEANINGFUL]
-        new_words = [word for word in meaningful if word in new]
+        # Initials are not facts of their own.
+        new_words = [word for word in meaningful if word in new and len(word.text) > 1]
         has_entity = any(word.kind in ("name", "number") for word in new_words)
         is_many = len(new_words) >= (MIN_NEW_WITH_ENTITY if has_entity else MIN_NEW_WORDS)
         if is_supported and is_many and len(new_words) >= MIN_NEW_SHARE * len(meaningful):
