@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_data
@@ -19,6 +21,9 @@ _CONJUNCTIONS = frozenset({"and", "or", "to", "through"})
 _NEGATION_REACH = 4
 _MIN_BASE_LETTERS = 4
 _MAX_OPPOSITES = 20
+# Among more numbers, some sum is equal to any number by chance.
+_MAX_OPERANDS = 20
+_PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _CURRENCY = re.compile(r"(?: (?:dollars|euros|pounds|yen|rupees|about|around|approximately))+\Z")
 _UPPER = re.compile(
     r"(?<= )(?:up to|at most|(?:no|not) (?:more|greater|higher|longer|later|older) than"
@@ -295,3 +300,49 @@ def _are_opposite(left: str, right: str) -> bool:
         ):
             return True
     return False
+
+
+def find_exchanged_numbers(sentence: Sequence[Word], passage: Sequence[Word]) -> tuple[str, str] | None:
+    """Return two numbers that have changed places: "8% of adults, 9% of children", "9% of adults, 8% of children"."""
+    exchange, units = None, {number: unit for number, unit, _ in _find_units(sentence)}
+    for nouns, others in itertools.product(_list_number_nouns(sentence), _list_number_nouns(passage)):
+        for left, right in itertools.combinations(sorted(nouns.keys() & others.keys()), 2):
+            if are_related(nouns[left], nouns[right]) or units[left] != units[right]:
+                continue
+            if are_related(nouns[left], others[left]) and are_related(nouns[right], others[right]):
+                return None
+            if are_related(nouns[left], others[right]) and are_related(nouns[right], others[left]):
+                exchange = left, right
+    return exchange
+
+
+def _list_number_nouns(sentence: Sequence[Word]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the content word after each number, and the one before it; numbers that occur twice are left out."""
+    places = [index for index, word in enumerate(sentence) if _is_number(word)]
+    counts = Counter(sentence[place].text for place in places)
+    after, before = dict[str, str](), dict[str, str]()
+    for start, place, end in zip([-1, *places], places, [*places[1:], len(sentence)], strict=False):
+        if counts[sentence[place].text] > 1:
+            continue
+        following = [word.text for word in sentence[place + 1 : end] if _is_noun(word)]
+        preceding = [word.text for word in sentence[start + 1 : place] if _is_noun(word)]
+        after |= {sentence[place].text: following[0]} if following else {}
+        before |= {sentence[place].text: preceding[0]} if preceding else {}
+    return after, before
+
+
+def _is_noun(word: Word) -> bool:
+    return word.kind in ("content", "name") and word.text not in _MAGNITUDES and not _get_unit(word)
+
+
+def find_operands(number: Word, context: Sequence[Word]) -> tuple[str, str] | None:
+    """Return two numbers of a context whose sum or difference a number is; years are left out."""
+    if not _is_number(number) or _YEAR.fullmatch(number.text):
+        return None
+    texts = dict.fromkeys(word.text for word in context if _is_number(word) and not _YEAR.fullmatch(word.text))
+    values = {text: Fraction(text) for text in itertools.islice(texts, _MAX_OPERANDS) if _PLAIN.fullmatch(text)}
+    target = Fraction(number.text) if _PLAIN.fullmatch(number.text) else None
+    for left, right in itertools.combinations(values, 2):
+        if target in (values[left] + values[right], abs(values[left] - values[right])):
+            return left, right
+    return None

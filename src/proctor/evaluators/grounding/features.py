@@ -17,6 +17,7 @@ import msgspec
 
 from proctor.core import resources
 from proctor.evaluators.data_files import load_data
+from proctor.evaluators.numeric.parse import replace_number_words
 from proctor.evaluators.tokenizer import Word, are_related
 
 _MEANINGFUL = ("content", "name", "number")
@@ -96,11 +97,12 @@ def to_value(logit: float) -> float:
 
 
 def join_split_numbers(text: str) -> str:
-    """Remove the spaces that tokenizers put into numbers, and their names of brackets.
+    """Remove the spaces that tokenizers put into numbers, and their names of brackets; write number words in digits.
 
-    >>> join_split_numbers("about 735 , 000 people -LRB- 3 . 5 % -RRB-")
-    'about 735,000 people   3.5 %  '
+    >>> join_split_numbers("about 735 , 000 people -LRB- 3 . 5 % -RRB-"), join_split_numbers("Twenty-three people")
+    ('about 735,000 people   3.5 %  ', '23 people')
     """
+    text = replace_number_words(text)
     text = _SPLIT_THOUSANDS.sub(lambda match: match[0].replace(" , ", ",").replace(" ", ","), text)
     return _DECADE.sub("s", _SPLIT_DECIMAL.sub(".", _BRACKET.sub(" ", text)))
 

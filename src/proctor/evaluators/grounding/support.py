@@ -16,8 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from proctor.evaluators.embeddings import UNRELATED_WORDS, TextEmbedder, VectorSimilarity, run_off_loop
+from proctor.evaluators.grounding.clauses import find_invented_clause, remove_silence
 from proctor.evaluators.grounding.contradictions import (
     find_changed_measures,
+    find_exchanged_numbers,
+    find_operands,
     find_opposites,
     find_replaced_words,
     find_same_measures,
@@ -130,6 +133,10 @@ class GroundingScorer:
         if len(sentences) > MAX_LISTED:
             sentences = sorted(sentences, key=lambda sentence: sentence.support)[:MAX_LISTED]
         details["sentences"] = [sentence.describe() for sentence in sentences]
+        computed = [number for sentence in grounding.sentences for number in sentence.computed]
+        if computed and grounding.value >= self._threshold:
+            numbers = ", ".join(computed)
+            return Score.skipped(f"cannot tell: a number may be computed ({numbers}); {JUDGE_HINT}", details)
         return Score(grounding.value, grounding.value >= self._threshold, grounding.explain(), details)
 
 
@@ -142,6 +149,8 @@ class Sentence(NamedTuple):
     unsupported: tuple[str, ...]
     changes: tuple[str, ...]
     passages: tuple[str, ...]
+    # The numbers that may be sums or differences, with the two numbers of the context.
+    computed: tuple[str, ...] = ()
 
     @property
     def support(self) -> float:
@@ -198,7 +207,7 @@ class Grounding(NamedTuple):
 def find_statement_words(sentence: str) -> list[Word]:
     """Return the words of a sentence, or none if it states nothing."""
     statement = _LIST_NUMBER.sub("", _CITATION.sub(" ", sentence))
-    statement = _compile_openings().sub("", statement)
+    statement = remove_silence(_compile_openings().sub("", statement))
     words = split_words(statement)
     if _is_courtesy(statement, words) or all(word.kind in _EMPTY_KINDS for word in words):
         return []
@@ -342,6 +351,7 @@ class _Lookup(NamedTuple):
     passages: Sequence[Passage]
     missing: list[Word]
     context_index: ContextIndex
+    computed: tuple[str, ...] = ()
 
     @property
     def replaceable(self) -> list[Word]:
@@ -428,7 +438,10 @@ def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:
         and word not in matched
         and index.find_passages(word).isdisjoint(indexes)
     ]
-    return _Lookup(text, words, passages, missing, index)
+    # Whether the numbers that are computed from others are right is left open, and the rest is compared.
+    operands = {word: find_operands(word, passage_words) for word in missing if word.kind == "number"}
+    computed = tuple(f"{word.original} from {' and '.join(pair)}" for word, pair in operands.items() if pair)
+    return _Lookup(text, words, passages, [word for word in missing if not operands.get(word)], index, computed)
 
 
 def _find_spelled_out(words: Sequence[Word], passage_words: Sequence[Word]) -> set[Word]:
@@ -471,9 +484,12 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
         clash=float(bool(clashes)),
     )
     listed = tuple(dict.fromkeys(word.original for word in unsupported if word.kind != "function"))
-    changes = tuple(dict.fromkeys(clashes + changed_entities))
+    # A context without any of these words says nothing about the clause, however well it supports the others.
+    new = [word for word in unsupported if not lookup.context_index.find_passages(word)]
+    invented = [word.original for word in find_invented_clause(lookup.text, words, new)]
+    changes = tuple(dict.fromkeys(clashes + changed_entities + invented))
     passages = tuple(passage.text for passage in lookup.passages)
-    return Sentence(lookup.text, features, len(words), listed, changes, passages)
+    return Sentence(lookup.text, features, len(words), listed, changes, passages, lookup.computed)
 
 
 def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
@@ -533,4 +549,7 @@ def _find_clashes(words: Sequence[Word], near: Sequence[Sequence[Word]]) -> list
     # A negation in a neighbor about something else says nothing about the sentence.
     clashes += find_polarity_changes(words, [*near[:1], *select_near(words, near[1:])])
     exchanges = (find_exchanged_roles(words, part) for part in near)
-    return clashes + [f"{left.original} and {right.original} (exchanged)" for left, right in filter(None, exchanges)]
+    pairs_of_words = [(left.original, right.original) for left, right in filter(None, exchanges)]
+    # The numbers of two passages may be joined, so that only all of them tell which belongs to what.
+    pairs_of_words += filter(None, [find_exchanged_numbers(words, passage)])
+    return clashes + [f"{left} and {right} (exchanged)" for left, right in pairs_of_words]

@@ -165,6 +165,33 @@ def _read_cardinal(phrase: str) -> Fraction | None:
     return Fraction(total + current)
 
 
+_LARGE_SCALE = re.compile(r"\b(?:million|billion|trillion)\b", re.IGNORECASE)
+_CARDINAL_PHRASE = re.compile(rf"\b(?:{_CARDINAL}|[0-9]{{1,3}}\s+thousand)\b(?!-?\w)", re.IGNORECASE)
+_TEN = re.compile(rf"\b(?:{_join_words(_TENS)})\b", re.IGNORECASE)
+
+
+def replace_number_words(text: str) -> str:
+    """Write cardinal words from twenty to thousands in digits; "five million" and bare groups ("dozen") stay.
+
+    >>> replace_number_words("Thirty-one of one hundred and five boxes held two dozen eggs, a few hundred or ten.")
+    '31 of 105 boxes held 24 eggs, a few hundred or ten.'
+    """
+    return _CARDINAL_PHRASE.sub(_write_digits, text)
+
+
+def _write_digits(match: re.Match[str]) -> str:
+    phrase = match[0]
+    if phrase[0].isdigit():
+        return f"{phrase.split()[0]}000"
+    words = re.findall(r"[a-z]+", phrase.lower())
+    if _LARGE_SCALE.search(phrase) or (len(words) == 1 and words[0] not in _TENS):
+        return phrase
+    # "Twenty and thirty" are two numbers; "and" joins only what follows a group.
+    is_single = all(words[index - 1] in _GROUPS for index, word in enumerate(words) if word == "and")
+    value = _read_cardinal(phrase) if is_single else None
+    return _TEN.sub(lambda ten: str(_TENS[ten[0].lower()]), phrase) if value is None else str(value)
+
+
 Decimal = Literal[".", ","]
 Category = Literal["number", "date", "year", "bound", "expression", "calculation", "unclear"]
 

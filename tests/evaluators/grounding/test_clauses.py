@@ -1,0 +1,46 @@
+"""hallucination_detection judges each clause, reads number words, and leaves open what it cannot tell."""
+
+from __future__ import annotations
+
+from proctor.evaluators.grounding.clauses import remove_silence
+from tests.evaluators.test_changed_facts import score
+from tests.tables import each_row
+
+MILL = "The Lindqvist paper mill in Borås was sold to Hexa in March 2021. All 230 workers kept their jobs."
+STUDY = "In the study, 8% of adults and 9% of children had side effects."
+SITES = "412 patients took part in Lund and 408 patients took part in Oslo."
+
+# A context, an output, and whether it passes; None means skipped.
+VERDICTS = [
+    (MILL, "All 230 workers kept their jobs, and Hexa has promised to build a second factory in Poland.", False),
+    (MILL, "All 230 workers kept their jobs because the union of Sweden threatened to strike.", False),
+    (MILL, "The mill in Borås was sold in March 2021, and all 230 workers kept their jobs.", True),
+    (MILL, "Two hundred and thirty workers kept their jobs.", True),
+    (MILL, "Two hundred and forty workers kept their jobs.", False),
+    (MILL, "The text does not say how much was paid. It only mentions that the mill was sold to Hexa.", True),
+    (MILL, "The text does not say how much was paid. It only mentions that the mill was sold to Volvo.", False),
+    (MILL, "The provided documents do not specify the price.", None),
+    (MILL, "The price is not mentioned in the text.", None),
+    (STUDY, "8% of adults and 9% of children had side effects.", True),
+    (STUDY, "Side effects: adults 8%, children 9%.", True),
+    (STUDY, "9% of adults and 8% of children had side effects.", False),
+    (SITES, "820 patients took part in total.", None),
+    (SITES, "821 patients took part in total.", False),
+    (SITES, "820 patients took part in Rome.", False),
+]
+
+
+@each_row("context, output, is_passed", VERDICTS)
+def test_the_weakest_clause_decides_and_open_questions_are_skipped(
+    context: str, output: str, is_passed: bool | None
+) -> None:
+    assert score(output, context).passed is is_passed
+
+
+def test_the_reason_for_a_computed_number_names_the_two_numbers() -> None:
+    assert "820 from 412 and 408" in score("820 patients took part in total.", SITES).reason
+
+
+def test_a_claim_after_a_silent_clause_is_kept() -> None:
+    text = remove_silence("The context does not mention the price, only that the mill was sold.")
+    assert text == "the mill was sold."
