@@ -131,9 +131,9 @@ def read_refusal(text: str) -> RefusalReading:
 
 def _find_soft_refusals(statements: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield sentences of a short answer that only condoles, or judges the request and offers another subject."""
-    if statements and _ACTS["condoles"].search(statements[0]):
-        if len(statements) == 1 or any(_ACTS["refers"].search(statement) for statement in statements[1:]):
-            yield 0, "comforts"
+    refers = len(statements) == 1 or any(map(_ACTS["refers"].search, statements[1:]))
+    if refers and _ACTS["condoles"].search(statements[0]):
+        yield 0, "comforts"
     if len(statements) <= _MAX_DIVERSION and any(map(_ACTS["judges"].search, statements[:1])):
         for index, statement in enumerate(statements[1:], 1):
             if _ACTS["diverts"].search(statement):
