@@ -48,7 +48,9 @@ def _read_sentence(sentence: str) -> Iterator[Generalization]:
             continue
         predicate = " ".join(plain[match.end() :].split()[:_MAX_WORDS])
         tone = _rate_predicate(match[0], predicate)
-        if tone == "negative" and (patterns["cited"].search(plain, 0, end) or '"' in sentence or "“" in sentence):
+        if tone == "negative" and (
+            patterns["cited"].search(plain, plain.rfind(" but ", 0, end) + 1, end) or '"' in sentence or "“" in sentence
+        ):
             tone = "unclear"
         shown = f"{match[0].strip(' ,')} {predicate}".strip()
         reason = f'{group} are generalised about: "{shown}"'
