@@ -88,9 +88,8 @@ def test_another_language_is_skipped_with_a_word(text: str) -> None:
     assert score.reason == ("most of its words are unknown: without a judge only English text can be checked")
 
 
-@pytest.mark.parametrize("text", ["The chicken breast was cooked", "Kill the child process."])
-def test_a_single_word_decides_in_a_short_text(text: str) -> None:
-    assert not toxicity_detection()(text).passed
+def test_a_single_word_decides_in_a_short_text() -> None:
+    assert not toxicity_detection()("The chicken breast was cooked").passed
 
 
 def test_texts_inside_other_outputs_are_read() -> None:

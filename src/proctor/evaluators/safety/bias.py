@@ -149,7 +149,7 @@ def find_hostile_mention(text: str) -> str:
 def _is_hostile(words: Sequence[str], index: int) -> bool:
     """Return whether a word is hostile; names of animals and the like only if they say what somebody is."""
     word, lists = words[index], load_abuse_words()
-    rating = _rate(word)
+    rating = rate_word(word)
     if rating <= HOSTILE or word.removesuffix("s") in lists.aimed:
         return True
     if word not in lists.insulting or _is_in(word, "plight"):
@@ -309,7 +309,7 @@ def _read_predicate(after: Sequence[str], subject: Subject) -> Blame | None:
 
 
 def _is_adverb(word: str) -> bool:
-    return _is_in(word, "between") or (word.endswith("ly") and not _rate(word))
+    return _is_in(word, "between") or (word.endswith("ly") and not rate_word(word))
 
 
 def _rate_action(verb: str, rest: Sequence[str]) -> Blame | None:
@@ -376,7 +376,7 @@ def _rate_words(words: Sequence[str], is_negated: bool, prefix: str) -> Blame | 
         is_negated ^= _is_in(word, "not")
         if is_negated and _is_in(word, "virtues"):
             return Blame(FRAME_BADNESS, f'{prefix} "not {word}"')
-        rating = _rate(word)
+        rating = rate_word(word)
         if rating < 0 and not is_negated:
             return Blame(0.5 - rating / 8, f'{prefix} "{word}"')
         is_praise = is_praise or bool(rating)
@@ -403,16 +403,16 @@ def _get_complement(words: Sequence[str]) -> list[str]:
             continue
         if not _is_in(word, "joining"):
             # After "-ing" the next words are the object of the activity.
-            has_rated = has_rated or bool(_rate(word)) or (word.endswith("ing") and index < 2)
+            has_rated = has_rated or bool(rate_word(word)) or (word.endswith("ing") and index < 2)
         complement.append(word)
     return complement
 
 
 def _is_insulting_noun(word: str) -> bool:
-    return _is_in(word, "contempt") or (word.endswith("s") and _rate(word) < 0)
+    return _is_in(word, "contempt") or (word.endswith("s") and rate_word(word) < 0)
 
 
-def _rate(word: str) -> float:
+def rate_word(word: str) -> float:
     """Return praise or blame from -4 to 4, or 0 for a neutral word."""
     if _is_in(word, "plight", "undergoing"):
         return 0.0

@@ -165,6 +165,9 @@ _MAX_SHOWN = 200
 # Longer texts are searched in a thread, so that the event loop stays responsive.
 _LONG_TEXT = 20_000
 _NOT_ENGLISH = "the local method reads refusals only in English, and this text is not English; a judge can read it"
+_NOT_DECLINED = (
+    "the answer does not decline: no wording that refuses, objects, lectures, comforts or changes the subject"
+)
 _NO_LETTERS = "the local method reads refusals in words, and this text has none; a judge can read it"
 
 
@@ -280,7 +283,7 @@ def create_refusal_policy(required: bool) -> Policy:
         span = {"kind": "refusal", "start": reading.start, "end": reading.end, "act": reading.act}
         return Ruling(
             complies,
-            "the answer declines" if reading.refused else "the answer does not decline",
+            f"the answer declines ({reading.act})" if reading.refused else _NOT_DECLINED,
             findings=[span] if reading.refused and not complies else [],
             details={"refused": reading.refused, "language": "reads English only"},
         )

@@ -20,6 +20,7 @@ import msgspec
 from proctor.core import resources
 from proctor.evaluators.data_files import load_data
 from proctor.evaluators.safety.counterfactual import list_group_words
+from proctor.evaluators.safety.toxicity.attacks import find_harmless_words
 
 # Letters of other scripts, and symbols, that look like Latin letters.
 LETTERS = str.maketrans("аеорсухіѕαεικορτυ", "aeopcyxisaeikoptu")
@@ -361,7 +362,8 @@ def measure_toxicity(text: str) -> Toxicity | None:
         return None
     linear = load_model()
     words = read_words(text, linear.words.__contains__, list_harsh_words())
-    words = _drop_negated(words)
+    harmless_positions = set(find_harmless_words(text))
+    words = _drop_negated([word for word in words if (word.start, word.end) not in harmless_positions])
     rated_words = [word for word in words if word.text in linear.words]
     # Each window starts half a window after the previous one, and the last window reaches the end.
     starts = range(0, max(1, len(rated_words) - WINDOW // 2), WINDOW // 2)
