@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.cells import cell_len
 
-from proctor import EvalReport
+from proctor import EvalReport, evaluate, exact_match
 from proctor.records.run import RunMetadata
 from proctor.reports.listing import align_columns, show_baselines, show_runs
 
@@ -67,3 +67,19 @@ def test_columns_are_counted_as_the_terminal_shows_them() -> None:
     lines = align_columns(rows, 10, right=(0,), shrinkable=(1, 2))
     assert lines[0].startswith(" " * 28 + "id")
     assert lines[1].count("…") == 2
+
+
+def test_the_pass_rates_of_configurations_are_no_interval(capsys: pytest.CaptureFixture[str]) -> None:
+    """The lowest and the highest are apart, and each configuration is named with its own interval."""
+    data = [{"id": str(n), "input": str(n), "expected": "0"} for n in range(2)]
+    report = evaluate(
+        lambda sample, right=False: "0" if right else sample, data, [exact_match],
+        configurations={"half": {"right": False}, "full": {"right": True}},
+    )  # fmt: skip
+    assert report.metadata is not None
+    show_runs([(report.metadata, report)])
+    text = capsys.readouterr().out
+    assert "  50.0% … 100.0%  " in text
+    assert "half 50.0% (95% interval 9.5–90.5%, n = 2), full 100.0% (95% interval 34.2–100.0%, n = 2)" in text
+    show_baselines([("main", report.metadata, report)])
+    assert "50.0% … 100.0% (2 configurations)" in capsys.readouterr().out

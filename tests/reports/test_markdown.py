@@ -208,7 +208,7 @@ def test_an_epoch_is_named() -> None:
     """A sample that was asked again says which time failed."""
     trial = Trial(Sample("q1", "?"), "no", epoch=2)
     report = EvalReport([EvalResult(trial, {"exact": Score(0.0, False)})])
-    assert "### Sample: q1, repeat 3 (score 0.00)" in MarkdownReporter().generate(report)
+    assert "### Sample: q1, epoch 3 (score 0.00)" in MarkdownReporter().generate(report)
 
 
 def test_the_same_report_gives_the_same_text() -> None:

@@ -245,3 +245,28 @@ def test_an_unknown_run_is_refused(folder: Path) -> None:
     done = run_command("items", "nothing", cwd=folder)
     assert done.returncode != 0
     assert "nothing" in done.stderr
+
+
+def test_a_sample_is_not_suspicious_without_evidence() -> None:
+    """Nothing with a p of 1 is listed, and the claim about dead samples names its confidence."""
+    for seed in range(6):
+        analysis = analyze_items(simulate_verdicts(random.Random(seed), 10, 30, wrong=0))
+        assert all(item.p is not None and item.p <= 0.5 for item in analysis.suspicious)
+    shares = [{**{f"s{i}": float(i < c) for i in range(1, 12)}, "dead": 1.0} for c in range(1, 11)]
+    answer = analyze_items(Verdicts([str(c) for c in range(10)], shares)).answer
+    assert "at most 26%, with 95% confidence" in answer
+
+
+def test_a_core_set_that_is_too_large_or_useless_is_named_as_such() -> None:
+    """500 of 30 samples cannot be selected; verdicts by coin toss have no core set that beats random samples."""
+    toss = random.Random(1)
+    shares = [{f"s{i}": float(toss.random() < 0.5) for i in range(30)} for _ in range(10)]
+    verdicts = Verdicts([str(c) for c in range(10)], shares)
+    assert analyze_items(verdicts, core_size=500).core is None
+    assert any(
+        note == "no core set of 500 samples: only 30 samples have a verdict in every configuration. Fix: --core 15"
+        for note in analyze_items(verdicts, core_size=500).notes
+    )
+    core = analyze_items(verdicts).core
+    assert core is not None
+    assert not core.is_better_than_random

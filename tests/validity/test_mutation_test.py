@@ -9,6 +9,8 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec
@@ -124,6 +126,59 @@ def test_the_weakest_evaluator_is_named_by_what_it_reads() -> None:
     assert "overlap" not in report.answer
     assert report.any_evaluator is not None
     assert report.any_evaluator.value == 1.0
+
+
+def test_a_fault_that_an_evaluator_could_not_judge_counts_as_not_noticed() -> None:
+    """`a` notices 40 of 80 faults and `b` none of 40; the other 40 are errors of `b`: 40 of 80, at most 80 of 80."""
+    names = [MUTATIONS["changed_number"], MUTATIONS["leaked_secret"]]
+    plans = [
+        plan_mutants(EvaluatorSpec(n, n), results(40, name=n), is_scored=True, mutations=names) for n in ("a", "b")
+    ]
+
+    def score(name: str, trials: Sequence[Trial]) -> list[Score | None]:
+        leaks = ["API key" in str(trial.output) for trial in trials]
+        if name == "a":
+            return [PASSED if leak else FAILED for leak in leaks]
+        return [Score.error("no answer") if leak else PASSED for leak in leaks]
+
+    report = run_mutation_test(plans, score)
+    assert report.any_evaluator is not None
+    assert (report.any_evaluator.value, report.any_evaluator.n, report.undecided) == (0.5, 80, 40)
+    assert "50% (40 of 80, 95% interval" in report.answer
+    assert "40 of the 80 count as not noticed" in report.answer
+    assert "the share would be 100%" in report.answer
+
+
+@given(st.lists(st.tuples(*[st.sampled_from(["passed", "failed", "error", "budget"])] * 3), min_size=1, max_size=12))
+def test_together_evaluators_notice_at_least_what_each_of_them_notices(table: list[tuple[str, ...]]) -> None:
+    """The count of the union is never below that of a member, whatever the others could not judge."""
+    verdicts = {"passed": PASSED, "failed": FAILED, "error": Score.error("no answer"), "budget": None}
+    mutations = [MUTATIONS["changed_number"]]
+    plans = [
+        plan_mutants(EvaluatorSpec(n, n), results(len(table), name=n), is_scored=True, mutations=mutations)
+        for n in "012"
+    ]
+    report = run_mutation_test(plans, lambda n, _trials: [verdicts[row[int(n)]] for row in table])
+    together = report.any_evaluator
+    noticed = round((together.value or 0.0) * together.n) if together else 0
+    assert noticed == sum("failed" in row for row in table)
+    assert all(noticed >= sum(row[i] == "failed" for row in table) for i in range(3))
+    judged = [row for row in table if {"passed", "failed"} & {*row}]
+    assert (together.n if together else 0) == len(judged)
+    assert report.undecided == sum("failed" not in row and bool({"error", "budget"} & {*row}) for row in judged)
+
+
+def test_a_rule_without_verdicts_gets_as_many_passing_outputs_as_asked_for() -> None:
+    """Every third of 90 outputs passes; `sample_size=20` changes 20 of those 30, not the third of 20 drawn ones."""
+    stored = results(90, FAILED)
+    passing = {result.sample_id for result in list(stored)[::3]}
+    plan = plan_mutants(RULE, stored, is_scored=False, sample_size=20, mutations=[MUTATIONS["changed_number"]])
+
+    def score(_name: str, trials: Sequence[Trial]) -> list[Score | None]:
+        return [PASSED if trial.sample.id in passing else FAILED for trial in trials]
+
+    [tested] = run_mutation_test([plan], score).evaluators
+    assert (tested.trials, tested.rows[0].rate.n) == (20, 20)
 
 
 def test_names_and_texts_are_escaped_in_markdown() -> None:

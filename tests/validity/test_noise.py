@@ -189,3 +189,21 @@ def test_clusters_inflate_the_share_of_the_samples() -> None:
     alone = noise_of(run_agent(chances, 2))
     assert budget.half_width / alone.half_width == pytest.approx(6**0.5, rel=0.1)
     assert "10 clusters" in budget.notes[0]
+
+
+def test_one_more_verdict_asks_only_the_judges_of_the_metric() -> None:
+    """Two judges at 1 and 3 cents on 100 samples in 2 epochs: 200 more calls of the first, 400 of both."""
+    prices = CallPrices(target=0.03, judge=0.02, judges=2, again=CallPrices(judge=0.01, judges=1))
+    steps = {step.more: step for step in list_steps(_Levels(0.1, 0.1, 0.2), DESIGN, prices, None)}
+    assert (steps["verdicts"].judge_calls, steps["verdicts"].cost) == (200, pytest.approx(2.0))
+    assert (steps["epochs"].judge_calls, steps["epochs"].cost) == (400, pytest.approx(200 * 0.03 + 400 * 0.02))
+
+
+def test_the_prices_of_a_metric_are_those_of_its_judges() -> None:
+    """`correct` is one of two judges; the pass rate depends on both."""
+    data = [{"id": str(n), "input": str(n)} for n in range(12)]
+    judges = {"correct": make_judge(0.2), "second": make_judge(0.2, seed=3)}
+    report = evaluate(lambda sample: sample, data, judges, epochs=2, concurrency=1)
+    prices = noise_of(report, metric="correct.pass_rate").prices
+    assert (prices.judges, prices.again and prices.again.judges) == (2, 1)
+    assert noise_of(report).prices.again is None

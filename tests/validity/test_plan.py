@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,20 @@ def test_the_command_plans_from_a_run_or_a_rate(
     assert run_cli(["plan", "--pass-rate", "80%"]) == 0
     assert "the largest for a pass rate of 80%" in " ".join(capsys.readouterr().out.split())
     assert run_cli(["plan", "--baseline", "main"]) == 0
-    assert "measured on 60 samples" in " ".join(capsys.readouterr().out.split())
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"measured on 60 samples: \d+% of them \(95% interval \d+% to \d+%\) change from run to run", text)
+
+
+def test_a_baseline_with_two_configurations_is_chosen_by_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The fix can be typed as it is."""
+    monkeypatch.chdir(tmp_path)
+    report = run_agent([0.5] * 12, 2, history=True, configurations={"plain": {}, "rag": {}})
+    assert run_cli(["plan", "--baseline", "latest"]) == 2
+    fix = f"--baseline {report.run_id}@plain"
+    assert f"Fix: write {fix}\n" in capsys.readouterr().err
+    assert run_cli(["plan", *fix.split()]) == 0
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from proctor import evaluate
+from proctor import evaluate, llm_judge
 from proctor.history.sqlite import SQLiteHistory
 from proctor.reports.html import HTMLReporter
 from proctor.validity.drawing import draw, list_judged_outputs
@@ -208,7 +208,7 @@ def test_the_one_file_report_has_slices_rubrics_and_judges(
 
 LIVE_RUN = """
 import pathlib, sys, time
-from proctor import evaluate
+from proctor import evaluate, llm_judge
 
 folder = pathlib.Path(sys.argv[1])
 
@@ -313,7 +313,7 @@ def test_flaky_samples_are_listed_with_links(window: Window) -> None:
     """Of a run with five epochs, the least reliable first."""
     page = window.open("/#/runs/run-04")
     entry = page.get_by_role("region", name="Flaky samples").get_by_role("listitem").first
-    assert "of 5 passed" in entry.inner_text()
+    assert re.fullmatch(r"\S+: \d of 5 passed", entry.inner_text())
     entry.get_by_role("link").click()
     page.get_by_role("complementary").wait_for()
 
@@ -333,3 +333,41 @@ def test_a_sample_opens_at_the_epoch_that_the_filter_is_about(window: Window) ->
         page = window.open(f"/#/runs/run-04?{query}&sample=planets-1")
         assert page.locator(pressed).inner_text().strip().endswith(epoch)
     assert window.problems == []
+
+
+def test_tables_scroll_on_a_phone_and_keep_intervals_and_counts(window: Window) -> None:
+    """At 390 pixels the table of differences is wider than its box, which scrolls and has a name."""
+    page = window.open(PAGES["compare"], width=390)
+    box = page.get_by_role("region", name=re.compile("^Differences between"))
+    assert box.evaluate("(each) => each.scrollWidth > each.clientWidth && getComputedStyle(each).overflowX") == "auto"
+    for heading in ("95% interval", "n"):
+        assert box.get_by_role("columnheader", name=heading, exact=True).first.is_visible()
+    for path in (PAGES["trends"], PAGES["judges"]):
+        window.open(path, width=390)
+        tables = page.locator("main .scroll-x > table.data")
+        tables.first.wait_for()
+        shadows = tables.first.evaluate("(table) => getComputedStyle(table.parentElement).backgroundImage")
+        assert shadows.count("linear-gradient") == 4
+
+
+def test_a_single_run_shows_whiskers_and_names_each_configuration(browser: Any, tmp_path: Path) -> None:
+    """A band needs two runs; with two judges, the page of judges names both."""
+
+    def praise(prompt: str) -> str:
+        return prompt.rpartition("\n")[2].partition("<")[0] + "good"
+
+    judges = {name: llm_judge(praise, "Is it right?") for name in ("correct", "second")}
+    history = SQLiteHistory(tmp_path / "h.db")
+    run = evaluate(
+        lambda text: text, [{"id": text, "input": text} for text in "abc"], judges, name="solo", history=history,
+        configurations={"plain": {}, "rag": {}},
+    )  # fmt: skip
+    with serving(history) as address:
+        window = Window(browser, address)
+        page = window.open("/#/trends?name=solo")
+        assert re.match(r"In the only run of solo, pass rate: plain .*n = 3\); rag .*n = 3\)\.", page.inner_text("h1"))
+        assert page.locator("[data-whisker]").count() == 2
+        assert "The whiskers of a single point are its 95% interval." in page.inner_text("main")
+        page = window.open(f"/#/runs/{run.run_id}/judges")
+        assert "the judges “correct” and “second” contradict each other" in page.inner_text("h1")
+        assert window.problems == []

@@ -16,12 +16,12 @@ from proctor.comparison.report import EvalReport
 from proctor.core.stats.intervals import wilson_interval
 from proctor.errors import ProctorError, RunNotFound, UsageError
 from proctor.records import codec
-from proctor.records.metric import Trend, TrendPoint
-from proctor.records.results import ResultList
+from proctor.records.metric import MetricValue, Trend, TrendPoint
+from proctor.records.results import Counts, ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import OUTCOMES, Configuration, EvalResult, Trial
 from proctor.reports.pages.judging import judges_page, rubrics_page
-from proctor.reports.pages.runs import count_bins, trend_page
+from proctor.reports.pages.runs import count_bins, summarize_run, trend_page
 from proctor.reports.pages.samples import preview
 from proctor.web.pages import Pages
 from tests.web.example import MARKUP, make_history
@@ -300,3 +300,15 @@ def test_a_run_in_progress_is_read_again(tmp_path: Path) -> None:
             writer.add(1, make_result("b"))
         assert get(view, "runs/live/grid")["sample_ids"] == ["a", "b"]
         assert get(view, "runs")["runs"][0]["status"] == "running"
+
+
+def test_a_rescored_run_lists_the_usage_of_its_judges_only() -> None:
+    """The tokens and the cost of the outputs belong to the run that made them."""
+    first = RunMetadata("a", "exam", datetime(2026, 1, 1, tzinfo=UTC))
+    table = {
+        "cost.total": MetricValue(2.0, 1), "judges.cost": MetricValue(0.5, 1), "tokens.total": MetricValue(100.0, 1)
+    }  # fmt: skip
+    runs = [first, msgspec.structs.replace(first, rescored_from="b")]
+    listed = [summarize_run(run, {"default": table}, Counts())["metrics"]["default"] for run in runs]
+    assert [metrics["cost"]["value"] for metrics in listed] == [2.0, 0.5]
+    assert ["tokens" in metrics for metrics in listed] == [True, False]

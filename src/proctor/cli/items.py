@@ -12,7 +12,7 @@ from proctor.cli import options as cli
 if TYPE_CHECKING:
     from proctor.ports import History
     from proctor.records.run import RunMetadata
-    from proctor.validity.items import ItemAnalysis, ItemFacts
+    from proctor.validity.items import CoreSet, ItemAnalysis, ItemFacts
 
 MAX_RUNS, IDS_SHOWN, ID_WIDTH = 1_000, 8, 40
 
@@ -73,7 +73,7 @@ def _render(analysis: ItemAnalysis) -> Iterator[str]:
 
     yield from textwrap.wrap(analysis.answer, 88)
     yield from list_items("Probably broken: check the expected output", analysis.broken)
-    yield from list_items("Suspicious, not shown to be broken", analysis.suspicious)
+    yield from list_items("Suspicious, not shown to be broken (p up to 0.5, before adjustment)", analysis.suspicious)
     for title, ids in (("Always passed", analysis.always_passed), ("Never passed", analysis.never_passed)):
         if ids:
             yield f"\n{title} ({len(ids)}): {list_ids(ids)}"
@@ -82,12 +82,17 @@ def _render(analysis: ItemAnalysis) -> Iterator[str]:
         yield from (f"  {list_ids(group.sample_ids)}" for group in analysis.redundant[:IDS_SHOWN])
     yield from list_items("Most informative", analysis.informative)
     if analysis.core is not None:
-        error, size = analysis.core.error, len(analysis.core.sample_ids)
-        yield f"\nCore set for quick runs ({size} of {analysis.core.of} samples): {list_ids(analysis.core.sample_ids)}"
-        yield (
-            f"  error of its pass rate on configurations that did not choose it (n = {len(analysis.configurations)}): "
-            f"typically {100 * error.rmse:.1f} points, at most {100 * error.largest:.1f}; {size} random samples: "
-            f"{100 * error.random_rmse:.1f}"
-        )
+        yield f"\nCore set for quick runs {_describe_core(analysis.core, list_ids(analysis.core.sample_ids), analysis)}"
     for note in (*analysis.notes, *(f"left out: run {reason}" for reason in analysis.left_out)):
         yield from textwrap.wrap(f"Note: {note}", 88)
+
+
+def _describe_core(core: CoreSet, ids: str, analysis: ItemAnalysis) -> str:
+    error, size = core.error, len(core.sample_ids)
+    advice = "" if core.is_better_than_random else "not recommended: not shown to be better than random samples; "
+    return (
+        f"({size} of {core.of} samples): {ids}\n"
+        f"  {advice}error of its pass rate on configurations that did not choose it (n = "
+        f"{len(analysis.configurations)}): typically {100 * error.rmse:.1f} points, at most {100 * error.largest:.1f}; "
+        f"{size} random samples: {100 * error.random_rmse:.1f}"
+    )

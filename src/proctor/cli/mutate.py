@@ -33,7 +33,8 @@ FIX = "Fix:"
 )
 @cli.option(
     "--sample-size N",
-    "Change up to N outputs that an evaluator passes, drawn at random.",
+    "Change up to N outputs that an evaluator passes, drawn at random; a judge without verdicts in RUN is asked about "
+    "N outputs first.",
     type=cli.POSITIVE_INTEGER,
     default=50,
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli import options as cli
+from proctor.errors import ConfigError
 from proctor.records.formatting import format_cost, format_count
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def command(
 
     store = open_history(history)
     _, report, configuration, _ = open_report(run, store, configuration)
-    name = report.side(configuration).name
     assert report.metadata is not None
+    name = select_configuration(report, configuration, "add --configuration {}")
     measure = parse_measure(metric, report.metadata)
     budget = measure_noise(
         report,
@@ -68,6 +69,16 @@ def command(
         cli.print_json(budget)
     else:
         show_noise(budget)
+
+
+def select_configuration(report: EvalReport, configuration: str | None, fix: str) -> str:
+    """Return the name of the configuration, or of the only one; `fix` says how to choose one of several."""
+    if configuration is None and len(report.configurations) > 1:
+        raise ConfigError(
+            f"run {report.run_id} has {len(report.configurations)} configurations: {', '.join(report.configurations)}",
+            fix=fix.format(report.configurations[0]),
+        )
+    return report.side(configuration).name
 
 
 def open_repeats(store: History, run: RunMetadata, measure: Measure) -> list[EvalReport]:

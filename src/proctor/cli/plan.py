@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli import options as cli
-from proctor.cli.noise import format_points, open_repeats
+from proctor.cli.noise import format_points, open_repeats, select_configuration
 from proctor.errors import ConfigError
 from proctor.records.formatting import format_cost, format_count
 
@@ -77,8 +77,8 @@ def _plan_from_baseline(options: dict[str, Any], settings: dict[str, Any]) -> Pl
 
     store = open_history(options["history"])
     _, report, configuration, _ = open_report(options["baseline"], store)
-    name = report.side(configuration).name
     assert report.metadata is not None
+    name = select_configuration(report, configuration, f"write --baseline {report.run_id}@{{}}")
     measure = parse_measure(options["metric"], report.metadata)
     repeats = open_repeats(store, report.metadata, measure)
     budget = measure_noise(report, name, options["metric"], repeats=repeats)
@@ -157,5 +157,7 @@ def _describe_spread(plan: Plan) -> str:
     measured = f"measured on {format_count(plan.baseline_samples, 'sample')}"
     if spread.is_upper_bound:
         return f"an upper bound, {measured}, which ran once"
-    changing = f"{flips} of the samples change from run to run" if spread.is_binary else "see `proctor noise`"
-    return f"{measured}: {changing}"
+    if not spread.is_binary:
+        return f"{measured}: see `proctor noise`"
+    low, high = spread.change_interval or (0.0, 1.0)
+    return f"{measured}: {flips} of them (95% interval {low:.0%} to {high:.0%}) change from run to run"

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from proctor.comparison.report import EvalReport
+from proctor.records.metric import MetricValue
 from proctor.records.numbers import is_number
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
-from proctor.reports.format import DASH, excerpt, format_percent, single_line
+from proctor.reports.format import DASH, excerpt, format_interval, format_metric, format_percent, single_line
 from proctor.reports.transcript import render_transcripts
 
 GAP, MIN_WIDTH, ELLIPSIS = 2, 8, "…"
 VALUE_LIMIT = 300
+CONFIGURATIONS_SHOWN = 3
 
 
 def align_columns(
@@ -51,7 +53,8 @@ def align_columns(
 def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping[str, str] | None = None) -> None:
     """Print one line for each run: id, name, status, results by outcome, pass rate, baselines and tags.
 
-    The pass rate covers the results with a verdict. Tags go on a line below the run if the terminal is too narrow.
+    The pass rate covers the results with a verdict; that of several configurations is the lowest and the highest, and
+    each of them is named with its interval. Tags go on a line below the run if the terminal is too narrow.
     """
     # A column of zeros would make the table too wide for a terminal.
     has_skipped = any(report.counts.skipped for _, report in runs)
@@ -64,6 +67,7 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping
         is_incomplete = run.total and (run.status != "completed" or run.stopped_early)
         total = f"{report.total:,}" + (f" of {run.total:,}" if is_incomplete else "")
         names = [f"baseline:{name}" for name, run_id in (baselines or {}).items() if run_id == run.run_id]
+        names += _describe_configurations(run, report)
         names += [f"rescored from {run.rescored_from}"] if run.rescored_from else []
         tags.append(single_line(", ".join([*names, *(f"{k}={v}" for k, v in run.tags.items())]), VALUE_LIMIT))
         rows.append(
@@ -85,7 +89,8 @@ def show_baselines(baselines: Sequence[tuple[str, RunMetadata, EvalReport]]) -> 
     """Print one line for each baseline: its name, its run, and the run's results."""
     rows: list[tuple[str, ...]] = [("baseline", "run", "name", "status", "results", "pass rate")]
     for name, run, report in baselines:
-        pass_rate = _format_pass_rate(run, report)
+        count = f" ({len(run.configurations)} configurations)" if len(run.configurations) > 1 else ""
+        pass_rate = _format_pass_rate(run, report) + count
         rows.append(_cells(name, run.run_id, run.name, run.status, f"{report.total:,}", pass_rate))
     _print_table(rows, right=(4, 5), shrinkable=(2,))
 
@@ -122,12 +127,27 @@ def _print_table(
 def _format_pass_rate(run: RunMetadata, report: EvalReport) -> str:
     if len(run.configurations) == 1:
         return DASH if report.pass_rate is None else format_percent(report.pass_rate)
-    metrics = [table.get("pass_rate") for table in report.by_configuration.values()]
-    rates = [metric.value for metric in metrics if metric is not None and metric.value is not None]
+    rates = [rate.value or 0.0 for rate in _list_pass_rates(report).values()]
     if not rates:
         return DASH
     low, high = format_percent(min(rates)), format_percent(max(rates))
-    return high if low == high else f"{low.removesuffix('%')}–{high}"
+    return high if low == high else f"{low} … {high}"
+
+
+def _list_pass_rates(report: EvalReport) -> dict[str, MetricValue]:
+    rates = {name: table.get("pass_rate") for name, table in report.by_configuration.items()}
+    return {name: rate for name, rate in rates.items() if rate is not None and rate.value is not None}
+
+
+def _describe_configurations(run: RunMetadata, report: EvalReport) -> list[str]:
+    if len(run.configurations) < 2:
+        return []
+    if len(run.configurations) > CONFIGURATIONS_SHOWN:
+        return [f"{len(run.configurations)} configurations"]
+    return [
+        f"{name} {format_metric(rate)} (95% interval {format_interval(rate)}, n = {rate.n:,})"
+        for name, rate in _list_pass_rates(report).items()
+    ]
 
 
 def show_results(results: Iterable[EvalResult], *, sessions: bool = False) -> None:

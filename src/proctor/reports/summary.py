@@ -167,7 +167,7 @@ def label_result(result: EvalResult, has_configurations: bool) -> str:
     parts = (
         result.sample_id,
         f"configuration {result.trial.configuration}" if has_configurations else "",
-        f"repeat {result.trial.epoch + 1}" if result.trial.epoch else "",
+        f"epoch {result.trial.epoch + 1}" if result.trial.epoch else "",
     )
     return ", ".join(filter(None, parts))
 

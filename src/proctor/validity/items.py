@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from proctor.core.stats.distributions import normal_quantile
 from proctor.core.stats.effects import benjamini_hochberg
 from proctor.core.stats.items import (
     CoreError,
@@ -28,6 +29,8 @@ MIN_CONFIGURATIONS = 8
 # The two-parameter model has two free numbers per sample: fewer configurations say nothing about them.
 MIN_MODEL_CONFIGURATIONS = 200
 LEVEL = 0.05
+# A sample that is not shown to be broken is listed up to this p, which is not adjusted for the number of samples.
+SUSPICION = 0.5
 MIN_CORE = 10
 MAX_CORE_SAMPLES = 2_000
 
@@ -67,11 +70,15 @@ class RedundantSamples(msgspec.Struct, frozen=True):
 
 
 class CoreSet(msgspec.Struct, frozen=True):
-    """Samples for quick runs, and the error of their pass rate on configurations that did not choose them."""
+    """Samples for quick runs, and the error of their pass rate on configurations that did not choose them.
+
+    `is_better_than_random` is set if the error is smaller than that of random samples at the 5% level.
+    """
 
     sample_ids: list[str]
     of: int
     error: CoreError
+    is_better_than_random: bool
 
 
 class ItemAnalysis(msgspec.Struct, frozen=True):
@@ -167,16 +174,18 @@ def analyze_items(verdicts: Verdicts, *, core_size: int | None = None, seed: int
     passed, failed = ([s for s in complete if means[s] == end] if decided else [] for end in (1.0, 0.0))
     known = sorted((i for i in items if i.correlation is not None), key=lambda i: i.correlation or 0.0)
     broken = [item for item in known if item.adjusted_p is not None and item.adjusted_p <= LEVEL]
-    suspicious = [item for item in known if (item.correlation or 0.0) < 0 and item not in broken][:10]
+    suspicious = [i for i in known if i.p is not None and i.p <= SUSPICION and i not in broken][:10]
     score = reliability(matrix) if decided and complete else None
     core = _choose_core(matrix, complete, core_size, seed) if decided and len(complete) > MIN_CORE else None
     if decided and n >= MIN_MODEL_CONFIGURATIONS:
         items = _add_model(items, matrix, complete)
+    missing_core = _explain_no_core(decided, core, core_size, len(complete))
     analysis = ItemAnalysis(
         verdicts.configurations, len(sample_ids), verdicts.runs, verdicts.trials, decided, "", passed, failed, broken,
         suspicious, _find_redundant(columns, n) if decided else [],
         [item for item in reversed(known) if (item.correlation or 0.0) > 0][:10],
-        score, core, items, verdicts.left_out, _list_notes(items, n, len(complete), len(sample_ids)),
+        score, core, items, verdicts.left_out,
+        _list_notes(items, n, len(complete), len(sample_ids)) + missing_core,
     )  # fmt: skip
     return msgspec.structs.replace(analysis, answer=_describe(analysis))
 
@@ -245,7 +254,22 @@ def _choose_core(
     if size >= len(complete) or len(complete) > MAX_CORE_SAMPLES:
         return None
     chosen = [complete[i] for i in select_core(matrix, size)]
-    return CoreSet(chosen, len(complete), cross_validate_core(matrix, size, seed))
+    error = cross_validate_core(matrix, size, seed)
+    # The 5% quantile of a mean of n squared errors, by Wilson and Hilferty.
+    spread = 2 / (9 * len(matrix))
+    bound = error.random_rmse * (1 - spread + normal_quantile(LEVEL) * math.sqrt(spread)) ** 1.5
+    return CoreSet(chosen, len(complete), error, error.rmse < bound)
+
+
+def _explain_no_core(decided: bool, core: CoreSet | None, size: int | None, complete: int) -> list[str]:
+    if not decided or core is not None or (size is None and complete <= MIN_CORE):
+        return []
+    if complete > MAX_CORE_SAMPLES:
+        return [f"no core set: it is selected from at most {MAX_CORE_SAMPLES:,} samples, and there are {complete:,}"]
+    limit = f"{complete} samples have a verdict in every configuration"
+    if complete <= MIN_CORE:
+        return [f"no core set: only {limit}, and at least {MIN_CORE + 1} are needed"]
+    return [f"no core set of {size} samples: only {limit}. Fix: --core {max(1, complete // 2)}"]
 
 
 def _list_notes(items: Sequence[ItemFacts], n: int, complete: int, samples: int) -> list[str]:
@@ -281,7 +305,7 @@ def _describe(analysis: ItemAnalysis) -> str:
         parts.append(
             f"{format_count(dead, 'sample')} without effect: {len(analysis.always_passed)} always passed, "
             f"{len(analysis.never_passed)} never (in {n} of {n}, so another configuration differs with a probability "
-            f"of at most {bound:.0%})."
+            f"of at most {bound:.0%}, with {1 - LEVEL:.0%} confidence)."
         )
     if analysis.reliability is not None:
         low, high = analysis.reliability.interval

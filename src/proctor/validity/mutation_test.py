@@ -6,7 +6,7 @@ import hashlib
 import heapq
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import ceil
 from typing import Any
 
@@ -23,6 +23,8 @@ from proctor.validity.mutations import MUTATIONS, UNCHANGED, Kind, Mutant, Mutat
 from proctor.validity.text_mutations import mark_changes
 
 PARTS: tuple[Part, ...] = ("output", "session")
+# How many outputs are scored at most for each output to change, if the run has no verdicts of a rule.
+CANDIDATES_PER_OUTPUT = 20
 # Scores trials with one evaluator; None for a trial that a budget left out.
 ScoreTrials = Callable[[str, Sequence[Trial]], Sequence[Score | None]]
 
@@ -31,7 +33,8 @@ class MutationPlan(msgspec.Struct):
     """The mutants that one evaluator will score.
 
     `passed` counts the trials that it passed, None if the run has no such verdicts: then the `trials` are scored first,
-    and only the mutants of those that pass are used.
+    and only the mutants of those that pass are used. A rule has more `trials` than `sample_size`: they are scored until
+    enough of them pass, and only then `mutants` are made.
     """
 
     spec: EvaluatorSpec
@@ -41,6 +44,9 @@ class MutationPlan(msgspec.Struct):
     not_applied: Counter[str]
     calls_per_verdict: float = 0.0
     left_out: int = 0
+    mutations: Sequence[Mutation] = ()
+    sample_size: int = 0
+    seed: int = 0
 
     @property
     def calls(self) -> int:
@@ -100,7 +106,8 @@ class EvaluatorMutations(msgspec.Struct, frozen=True):
 class MutationReport(msgspec.Struct, frozen=True):
     """The evaluators of a run, tested with mutants.
 
-    `any_evaluator` is the share of faults that at least one evaluator noticed.
+    `any_evaluator` is the share of faults that at least one evaluator noticed, among those with a verdict of any.
+    `undecided` counts the faults in it that nobody noticed while an evaluator gave no verdict (an error, say).
     """
 
     run_id: str
@@ -110,6 +117,7 @@ class MutationReport(msgspec.Struct, frozen=True):
     any_evaluator: MetricValue | None
     weakest: str | None
     answer: str
+    undecided: int = 0
 
 
 def plan_mutants(
@@ -136,23 +144,30 @@ def plan_mutants(
                 passed += 1
                 yield result
 
-    drawn = heapq.nsmallest(sample_size, candidates(), key=lambda result: _draw_key(result.trial, seed))
+    judges = spec.judges_inside
+    pool = sample_size if is_scored or judges else sample_size * CANDIDATES_PER_OUTPUT
+    drawn = heapq.nsmallest(pool, candidates(), key=lambda result: _draw_key(result.trial, seed))
     for result in drawn:
         sessions = [s for name, s in result.sessions.items() if name.partition(".")[0] == spec.name]
         calls += [sum(len(session[ModelCall]) for session in sessions)] if sessions else []
-    judges = spec.judges_inside
-    chosen = [*mutations, *([UNCHANGED] if judges else [])]
-    mutants, not_applied = [], Counter[str]()
-    for result in drawn:
-        for mutation in chosen:
-            mutant = mutate(result.trial, mutation, seed)
-            if mutant is None:
-                not_applied[mutation.name] += 1
-            else:
-                mutants.append(mutant)
     per_verdict = (sum(calls) / len(calls) if calls else 1.0) if judges else 0.0
-    trials = [result.trial for result in drawn]
-    return MutationPlan(spec, passed if is_scored else None, trials, mutants, not_applied, per_verdict)
+    plan = MutationPlan(
+        spec, passed if is_scored else None, [result.trial for result in drawn], [], Counter(), per_verdict,
+        mutations=[*mutations, *([UNCHANGED] if judges else [])], sample_size=sample_size, seed=seed,
+    )  # fmt: skip
+    if is_scored or judges:
+        _make_mutants(plan)
+    return plan
+
+
+def _make_mutants(plan: MutationPlan) -> None:
+    for trial in plan.trials:
+        for mutation in plan.mutations:
+            mutant = mutate(trial, mutation, plan.seed)
+            if mutant is None:
+                plan.not_applied[mutation.name] += 1
+            else:
+                plan.mutants.append(mutant)
 
 
 def limit_calls(plans: Sequence[MutationPlan], max_calls: int) -> None:
@@ -177,25 +192,39 @@ def run_mutation_test(
     plans: Sequence[MutationPlan], score: ScoreTrials, *, run_id: str = "", run_name: str = "", seed: int = 0
 ) -> MutationReport:
     """Score the mutants of every plan, and count the verdicts that changed."""
-    tested, verdicts = [], {}
+    tested, verdicts = [], []
     for plan in plans:
-        mutants, trials = plan.mutants, len(plan.trials)
         if plan.passed is None:
-            scores = score(plan.spec.name, plan.trials)
-            passing = {_trial_key(t) for t, s in zip(plan.trials, scores, strict=True) if s is not None and s.passed}
-            mutants, trials = [m for m in mutants if _trial_key(m.trial) in passing], len(passing)
-        scores = score(plan.spec.name, [mutant.trial for mutant in mutants]) if mutants else []
-        pairs = [(m, s) for m, s in zip(mutants, scores, strict=True) if s is not None]
-        verdicts[plan.spec.name] = pairs
-        plan.left_out += len(mutants) - len(pairs)
-        tested.append(_tally(plan, pairs, trials))
+            _select_passing(plan, score)
+        scores = score(plan.spec.name, [mutant.trial for mutant in plan.mutants]) if plan.mutants else []
+        pairs = [(m, s) for m, s in zip(plan.mutants, scores, strict=True) if s is not None]
+        verdicts += list(zip(plan.mutants, scores, strict=True))
+        plan.left_out += len(plan.mutants) - len(pairs)
+        tested.append(_tally(plan, pairs))
     weakest = _find_weakest(tested)
-    together = _rate_any_evaluator(verdicts) if len(plans) > 1 else None
-    answer = _describe(tested, weakest, together)
-    return MutationReport(run_id, run_name, seed, tested, together, weakest.evaluator if weakest else None, answer)
+    together, undecided = _rate_any_evaluator(verdicts) if len(plans) > 1 else (None, 0)
+    answer = _describe(tested, weakest, together, undecided)
+    name = weakest.evaluator if weakest else None
+    return MutationReport(run_id, run_name, seed, tested, together, name, answer, undecided)
 
 
-def _tally(plan: MutationPlan, pairs: Sequence[tuple[Mutant, Score]], trials: int) -> EvaluatorMutations:
+def _select_passing(plan: MutationPlan, score: ScoreTrials) -> None:
+    """Score trials in the order of the draw until enough pass; keep those, and the mutants of those."""
+    passing: list[Trial] = []
+    for start in range(0, len(plan.trials), plan.sample_size):
+        if len(passing) < plan.sample_size:
+            trials = plan.trials[start : start + plan.sample_size]
+            scores = score(plan.spec.name, trials)
+            passing += [t for t, s in zip(trials, scores, strict=True) if s is not None and s.passed]
+    plan.trials = passing[: plan.sample_size]
+    if plan.spec.judges_inside:
+        keys = {_trial_key(trial) for trial in plan.trials}
+        plan.mutants = [mutant for mutant in plan.mutants if _trial_key(mutant.trial) in keys]
+    else:
+        _make_mutants(plan)
+
+
+def _tally(plan: MutationPlan, pairs: Sequence[tuple[Mutant, Score]]) -> EvaluatorMutations:
     by_mutation: dict[Mutation, list[tuple[Mutant, Score]]] = {}
     for mutant, score in pairs:
         by_mutation.setdefault(mutant.mutation, []).append((mutant, score))
@@ -208,7 +237,7 @@ def _tally(plan: MutationPlan, pairs: Sequence[tuple[Mutant, Score]], trials: in
     return EvaluatorMutations(
         plan.spec.name,
         plan.spec.judges_inside,
-        trials,
+        len(plan.trials),
         plan.passed,
         rows,
         {part: _rate(selected) for part, selected in parts.items() if selected},
@@ -236,16 +265,20 @@ def _share(known: Sequence[tuple[Mutant, bool]], errors: int = 0, skipped: int =
     )
 
 
-def _rate_any_evaluator(verdicts: Mapping[str, Sequence[tuple[Mutant, Score]]]) -> MetricValue | None:
-    """Return the share of faults that at least one evaluator notices, among the mutants that all of them scored."""
-    noticed: dict[Any, tuple[Mutant, list[bool]]] = {}
-    for pairs in verdicts.values():
-        for mutant, score in pairs:
-            if mutant.mutation.kind == "fault" and score.ok:
-                key = (*_trial_key(mutant.trial), mutant.mutation.name)
-                noticed.setdefault(key, (mutant, []))[1].append(score.passed is False)
-    common = [(mutant, any(flags)) for mutant, flags in noticed.values() if len(flags) == len(verdicts)]
-    return _share(common) if common else None
+def _rate_any_evaluator(verdicts: Iterable[tuple[Mutant, Score | None]]) -> tuple[MetricValue | None, int]:
+    """Return the share of faults that at least one evaluator notices, among those with a verdict, and the undecided.
+
+    An undecided fault was noticed by nobody while an evaluator gave no verdict: it counts as not noticed.
+    """
+    by_fault: dict[Any, tuple[Mutant, list[bool | None]]] = {}
+    for mutant, score in verdicts:
+        if mutant.mutation.kind == "fault":
+            key = (*_trial_key(mutant.trial), mutant.mutation.name)
+            flag = score.passed is False if score is not None and score.ok else None
+            by_fault.setdefault(key, (mutant, []))[1].append(flag)
+    known = [(mutant, flags) for mutant, flags in by_fault.values() if any(flag is not None for flag in flags)]
+    undecided = sum(None in flags and not any(flags) for _, flags in known)
+    return (_share([(mutant, any(flags)) for mutant, flags in known]) if known else None), undecided
 
 
 def _verdict(mutant: Mutant, score: Score) -> MutantVerdict:
@@ -260,13 +293,24 @@ def _find_weakest(tested: Sequence[EvaluatorMutations]) -> EvaluatorMutations | 
 
 
 def _describe(
-    tested: Sequence[EvaluatorMutations], weakest: EvaluatorMutations | None, together: MetricValue | None
+    tested: Sequence[EvaluatorMutations],
+    weakest: EvaluatorMutations | None,
+    together: MetricValue | None,
+    undecided: int,
 ) -> str:
     if not any(t.kills or t.false_alarms.n for t in tested):
         return "Cannot tell: no mutant was scored, because no evaluator passed an output that a mutation applies to."
     sentences = []
     if together is not None and together.value is not None:
-        sentences.append(f"At least one evaluator notices {describe_rate(together)} of the planted faults.")
+        sentences.append(
+            f"At least one evaluator notices {describe_rate(together)} of the planted faults that any of them judged."
+        )
+        if undecided:
+            ceiling = together.value + undecided / together.n
+            sentences.append(
+                f"{undecided} of the {together.n} count as not noticed although an evaluator gave no verdict on them; "
+                f"if all were noticed, the share would be {ceiling:.0%}."
+            )
     if weakest is not None and weakest.strength is not None:
         sentences.append(f"Weakest: {weakest.evaluator}, which notices {describe_rate(weakest.strength)}.")
         others = [t.strength for t in tested if t is not weakest and t.strength is not None]

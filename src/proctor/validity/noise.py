@@ -68,7 +68,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 class NoiseBudget(msgspec.Struct, frozen=True, kw_only=True):
     """The noise of one metric of a run. `half_width` is that of the 95% interval, `paired_half_width` that of the
-    difference to an equal run on the same samples. `unknown` says what the run cannot show, and how to get it."""
+    difference to an equal run on the same samples. `unknown` says what the run cannot show, and how to get it;
+    `change_interval` is the 95% interval of the variance of one sample's difference between two equal runs."""
 
     run_id: str
     configuration: str
@@ -86,6 +87,7 @@ class NoiseBudget(msgspec.Struct, frozen=True, kw_only=True):
     best_agreement: float | None = None
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    change_interval: Interval | None = None
 
 
 class _Levels(msgspec.Struct, frozen=True):
@@ -162,7 +164,14 @@ def measure_noise(
         best_agreement=None if best is None else choices.count(best) / len(choices),
         unknown=tuple(_list_unknown(run, levels, has_judge)),
         notes=(*notes, *_describe_copies(verdicts)),
+        change_interval=_bound_change(drawn, len(units)) if is_repeated else None,
     )
+
+
+def _bound_change(drawn: Sequence[_Levels], units: int) -> Interval:
+    changes = [2 * ((each.within or 0.0) + (each.judge or 0.0)) for each in drawn]
+    low, high = Resampled(changes, units).interval()
+    return low, high
 
 
 def _require_samples(verdicts: RepeatedVerdicts, metric: str) -> None:
@@ -236,7 +245,8 @@ def _price_step(more: str, levels: _Levels, design: Design, prices: CallPrices, 
     new = msgspec.structs.replace(design, **{more: int(size) if more == SAMPLES else size})
     trials = round(new.samples * new.epochs) - round(design.samples * design.epochs)
     outputs = round(new.samples * new.epochs * new.verdicts) - round(design.samples * design.epochs * design.verdicts)
-    judge_calls = outputs * prices.judges
+    asked = (prices.again or prices) if more == "verdicts" else prices
+    judge_calls = outputs * asked.judges
     half_width = Z * math.sqrt(levels.variance(new))
     return Step(
         more=more,
@@ -244,7 +254,7 @@ def _price_step(more: str, levels: _Levels, design: Design, prices: CallPrices, 
         half_width=half_width,
         target_calls=trials,
         judge_calls=judge_calls,
-        cost=prices.price(trials, judge_calls),
+        cost=asked.price(trials, judge_calls),
         reaches=None if margin is None else wanted is not None,
     )
 

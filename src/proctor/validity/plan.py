@@ -34,6 +34,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     rate: float
     is_binary: bool = True
     is_upper_bound: bool = False
+    change_interval: tuple[float, float] | None = None
 
     def variance(self, epochs: float, verdicts: float) -> float:
         """Return the variance of the difference of one sample between two equal runs."""
@@ -87,7 +88,13 @@ def read_spread(budget: NoiseBudget, *, is_binary: bool = True) -> Spread:
     within = [source for source in variances if source.startswith("agent")]
     judge = variances.get("judge", 0.0)
     if within:
-        return Spread(agent=variances[within[0]], judge=judge, rate=budget.value, is_binary=is_binary)
+        return Spread(
+            agent=variances[within[0]],
+            judge=judge,
+            rate=budget.value,
+            is_binary=is_binary,
+            change_interval=budget.change_interval,
+        )
     [agent] = [variance for source, variance in variances.items() if source.startswith("samples")]
     return Spread(agent=agent, judge=judge, rate=budget.value, is_binary=is_binary, is_upper_bound=True)
 

@@ -32,8 +32,10 @@ from proctor.reports.summary import (
 MetricTable = Mapping[str, MetricValue]
 # The metrics in the list of runs, by their names there.
 LISTED_METRICS = {"pass_rate": "pass_rate", "mean_score": "mean_score", "tokens": "tokens.total", "cost": "cost.total"}
+# A rescored run calls judges only: the tokens and the cost of its outputs are those of the other run.
+RESCORED_METRICS = LISTED_METRICS | {"tokens": "judges.tokens", "cost": "judges.cost"}
 BINS = 20
-FLAKY_SHOWN = 100
+FLAKY_SHOWN = 10
 MAX_COMPARED_RESULTS = 50_000
 
 
@@ -46,10 +48,9 @@ def summarize_run(
     run: RunMetadata, tables: Mapping[str, MetricTable], counts: Counts, baselines: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Describe a run in the list of runs; `tables` are its metrics by configuration."""
+    listed = RESCORED_METRICS if run.rescored_from else LISTED_METRICS
     metrics = {
-        configuration: {
-            name: msgspec.structs.asdict(table[metric]) for name, metric in LISTED_METRICS.items() if metric in table
-        }
+        configuration: {name: msgspec.structs.asdict(table[key]) for name, key in listed.items() if key in table}
         for configuration, table in tables.items()
     }
     return {
@@ -102,6 +103,7 @@ def overview_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
     run = report.metadata
     assert run is not None
     names = {name: grid.configurations.index(name) for name in report.configurations}
+    flaky = find_flaky_samples(report)
     return {
         "evaluators": [_describe_spec(spec) | _describe_scores(spec.name, grid, names) for spec in run.evaluators],
         "latency": {
@@ -109,7 +111,8 @@ def overview_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
             for name, index in names.items()
         },
         "errors": _describe_errors(report, grid),
-        "flaky": find_flaky_samples(report)[:FLAKY_SHOWN],
+        "flaky": flaky[:FLAKY_SHOWN],
+        "flaky_count": len(flaky),
     }
 
 

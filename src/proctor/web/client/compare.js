@@ -335,7 +335,6 @@ function renderDeltas(deltas, [a, b]) {
   return intervalTable({
     caption: `Differences between ${b} and ${a} with 95% intervals`,
     headings: ["Metric", "Old → new", "Difference", "95% interval", "n", "Verdict"],
-    optional: ["Old → new", "95% interval", "n"],
     rows,
   });
 }

@@ -36,7 +36,7 @@ export async function renderJudgesPage(address) {
   const element = h(
     "div",
     { class: "page" },
-    h("div", { class: "lead" }, h("h1", null, describeJudges(payload, names))),
+    h("div", { class: "lead" }, h("h1", null, describeJudges(payload, names, summary.evaluators))),
     names.length > 0 &&
       h(
         "ul",
@@ -92,11 +92,15 @@ function renderCard(runId, { evaluator, state, reason, fix, n, agreement, rate, 
   );
 }
 
-function describeJudges({ count, share }, names) {
+function describeJudges({ count, share }, names, evaluators) {
   if (!names.length) return "No evaluator of this run asks a judge.";
-  const judges = names.length === 1 ? `the judge “${names[0]}”` : `${formatInteger(names.length)} judges`;
-  if (!share.n) return `No result has both a verdict of ${judges} and one of another evaluator.`;
-  return `On ${formatInteger(count)} of ${formatCount(share.n, "result")} with both verdicts (${describeShare(count, share)}), ${judges} and another evaluator contradict each other.`;
+  const others = evaluators.filter((name) => !names.includes(name));
+  const quoted = names.map((name) => `“${name}”`).join(names.length === 2 ? " and " : ", ");
+  const judges = names.length === 1 ? `the judge ${quoted}` : `the judges ${quoted}`;
+  let sides = names.length === 1 ? `${judges} and another evaluator` : `one of ${judges} and another evaluator`;
+  if (names.length + others.length === 2) sides = others.length ? `${judges} and “${others[0]}”` : judges;
+  if (!share.n) return `No result has verdicts of two evaluators to compare: ${sides}.`;
+  return `On ${formatInteger(count)} of ${formatCount(share.n, "result")} with both verdicts (${describeShare(count, share)}), ${sides} contradict each other.`;
 }
 
 /** Write a share with its interval, or why it has none. */

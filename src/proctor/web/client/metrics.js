@@ -103,7 +103,6 @@ export function renderQuality({ metrics, summary, run }, open) {
   return intervalTable({
     caption: "Metrics of quality with 95% intervals",
     headings: [several ? "Configuration" : "Metric", "Value", "95% interval", "n", "Not counted"],
-    optional: ["n", "Not counted"],
     rows,
     axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") },
   });
@@ -150,7 +149,6 @@ export function renderCosts({ metrics, summary }) {
   return intervalTable({
     caption: "Latency, tokens and cost",
     headings: ["Configuration", "Value", "95% interval", "n"],
-    optional: ["95% interval", "n"],
     rows,
   });
 }

@@ -78,9 +78,8 @@ export function chooseDomain(metrics) {
  * Interval dots: a table with one row per metric; each row has a dot, its 95% interval, and the numbers in words.
  * Rows: {label, href, metric, domain, reference, band, outcome, tip, heading}.
  */
-export function intervalTable({ caption, headings, rows, axis, optional = [] }) {
-  const kind = (index) => (optional.includes(headings[index + 1]) ? "number optional" : "number");
-  const body = rows.map((row) => (row.heading ? headingRow(row, headings.length + 1) : intervalRow(row, kind)));
+export function intervalTable({ caption, headings, rows, axis }) {
+  const body = rows.map((row) => (row.heading ? headingRow(row, headings.length + 1) : intervalRow(row)));
   const foot =
     axis &&
     h(
@@ -91,10 +90,10 @@ export function intervalTable({ caption, headings, rows, axis, optional = [] }) 
         null,
         h("td"),
         h("td", { class: "plot-cell" }, axisLine(axis)),
-        headings.slice(1).map((_, index) => h("td", { class: kind(index) })),
+        headings.slice(1).map(() => h("td", { class: "number" })),
       ),
     );
-  return h(
+  const table = h(
     "table",
     { class: "intervals" },
     h("caption", { class: "visually-hidden" }, caption),
@@ -106,12 +105,13 @@ export function intervalTable({ caption, headings, rows, axis, optional = [] }) 
         null,
         h("th", { scope: "col" }, headings[0]),
         h("th", { scope: "col", class: "plot-cell" }, h("span", { class: "visually-hidden" }, "Plot")),
-        headings.slice(1).map((text, index) => h("th", { scope: "col", class: kind(index) }, text)),
+        headings.slice(1).map((text) => h("th", { scope: "col", class: "number" }, text)),
       ),
     ),
     h("tbody", null, body),
     foot,
   );
+  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": caption }, table);
 }
 
 function headingRow({ heading, note }, columns) {
@@ -122,14 +122,14 @@ function headingRow({ heading, note }, columns) {
   );
 }
 
-function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape, ticks }, kind) {
+function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape, ticks }) {
   const name = href ? h("a", { href, dir: "auto" }, label) : h("span", { dir: "auto" }, label);
   return h(
     "tr",
     null,
     h("th", { scope: "row" }, name),
     h("td", { class: "plot-cell", "data-tip": tip }, intervalBar({ metric, domain, reference, band, shape, ticks })),
-    cells.map((cell, index) => h("td", { class: kind(index) }, cell)),
+    cells.map((cell) => h("td", { class: "number" }, cell)),
   );
 }
 
@@ -419,6 +419,8 @@ function drawTrend(width, series, points, metric, onPoint) {
     (last > first
       ? ((new Date(time).getTime() - first) / (last - first)) * (width - MARGIN.left - MARGIN.right)
       : (width - MARGIN.left - MARGIN.right) / 2);
+  // Points of the same time stand next to each other, so that their whiskers can be told apart.
+  const shift = (index) => (last > first ? 0 : (index - (series.length - 1) / 2) * Math.min(48, 200 / series.length));
   const y = (value) =>
     TREND_HEIGHT -
     MARGIN.bottom -
@@ -433,7 +435,8 @@ function drawTrend(width, series, points, metric, onPoint) {
   append(image, [
     ...trendAxes(width, domain, [first, last], x, y, metric),
     ...changeMarks(points, x),
-    ...series.flatMap((one, index) => trendSeries(one, index, x, y, metric, onPoint)),
+    ...series.flatMap((one, index) => trendSeries(one, index, (time) => x(time) + shift(index), y, metric, onPoint),
+    ),
   ]);
   return addArrowKeys(image);
 }
@@ -506,13 +509,20 @@ function trendSeries({ name, points }, index, x, y, metric, onPoint) {
     );
   });
   return [
-    banded.length > 1 && svg("polygon", { class: `trend-band ${tone}`, points: [...upper, ...lower].join(" ") }),
+    banded.length > 1
+      ? svg("polygon", { class: `trend-band ${tone}`, points: [...upper, ...lower].join(" ") })
+      : banded.map((point) => whisker(x(point.time), y(point.interval[0]), y(point.interval[1]), tone)),
     svg("polyline", {
       class: `trend-line ${tone}`,
       points: known.map((point) => `${x(point.time)},${y(point.value)}`).join(" "),
     }),
     ...marks,
   ];
+}
+
+/** Draw the interval of a single point, which has no band. */
+function whisker(x, low, high, tone) {
+  return svg("path", { class: `trend-line ${tone}`, "data-whisker": "", d: `M${x} ${low} V${high} M${x - 5} ${low} h10 M${x - 5} ${high} h10` });
 }
 
 /** Draw a point of a series; series differ by shape and colour, unfinished runs are hollow. */

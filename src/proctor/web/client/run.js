@@ -399,18 +399,19 @@ class RunPage {
   }
 
   #renderFlaky() {
-    const { flaky } = this.payload;
+    const { flaky, flaky_count: count } = this.payload;
     if (!flaky?.length) return null;
     const link = ({ sample_id: sample, configuration: c }) =>
       h("a", { href: makeLink(["runs", this.runId], { sample, c }), dir: "auto", class: "sample-id" }, sample);
     const several = this.payload.summary.configurations.length > 1;
     const items = flaky.map((one) =>
-      h("li", null, link(one), several && [" in ", h("bdi", null, one.configuration)], `: ${one.passed} of ${one.trials} passed`),
+      h("li", null, h("span", null, link(one), several && [" in ", h("bdi", null, one.configuration)], `: ${one.passed} of ${one.trials} passed`)),
     );
     return section(
       "Flaky samples",
       h("p", { class: "quiet" }, "Passed some epochs but not all, the least reliable first."),
       h("ul", { class: "legend" }, items),
+      count > flaky.length && h("p", { class: "quiet" }, `… and ${formatInteger(count - flaky.length)} more`),
       button("All samples whose epochs differ", () => this.#open({ flaky: "1" }), { class: "link" }),
     );
   }

@@ -3,6 +3,7 @@
 import { makeLink, parseAddress, updateParams } from "./address.js";
 import { append, button, emptyState, h, outcomeMark, replaceContent, select } from "./dom.js";
 import {
+  DASH,
   describeCounts,
   describeMetric,
   formatAge,
@@ -286,17 +287,20 @@ class RunsPage {
       "aria-label": `Compare ${name} of ${run.name}, ${formatTime(run.started_at)}`,
       onchange: (event) => this.#toggle(side, event.target.checked),
     });
+    const ofJudges = (kind) => (run.rescored_from && kind !== "score" ? "of the judges; the outputs are those of another run" : "");
+    const describeCell = (metric, kind) =>
+      [metric && describeMetric(metric), ofJudges(kind)].filter(Boolean).join("; ") || null;
     const numeric = (metric, kind) =>
       h(
         "td",
-        { class: `number ${kind}`, "data-tip": metric ? describeMetric(metric) : null },
+        { class: `number ${kind}`, "data-tip": describeCell(metric, kind) },
         isNumber(metric?.value)
           ? formatValue(metric.value, {
               ...metric,
               unit: metric.unit === "tokens" ? "" : metric.unit,
               kind: metric.unit === "tokens" ? "count" : metric.kind,
             })
-          : "",
+          : ofJudges(kind) && DASH,
       );
     return [
       h(

@@ -72,7 +72,6 @@ function drawSlices({ key, slices = [], total, notes = [], binned, overlapping }
     intervalTable({
       caption: `Pass rate by ${key}`,
       headings: ["Configuration", "Pass rate", "95% interval", "n"],
-      optional: ["n"],
       rows,
       axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") },
     }),

@@ -112,14 +112,32 @@ function showTrend(content, payload, name, names, run) {
       h(
         "p",
         { class: "quiet" },
-        "The band is the 95% interval. A ring marks the run you came from, ◆ marks runs where something changed; hollow points are runs that are not complete, or rescored.",
+        `${describeIntervals(series)} A ring marks the run you came from, ◆ marks runs where something changed; hollow points are runs that are not complete, or rescored.`,
       ),
     ),
     renderTable(points, metric),
   );
 }
 
+/** Say how the plot shows intervals: a band over several runs, whiskers at a single one. */
+function describeIntervals(series) {
+  const counts = series.map((one) => one.points.filter((point) => isNumber(point.value) && point.interval).length);
+  const parts = [
+    counts.some((count) => count > 1) && "The band is the 95% interval.",
+    counts.includes(1) && "The whiskers of a single point are its 95% interval.",
+  ].filter(Boolean);
+  return parts.join(" ") || "There are no intervals.";
+}
+
+function describeOnly({ name, points: [point] }, metric) {
+  const interval = point.interval ? `95% ${formatInterval(point.interval, metric)}, ` : "";
+  return `${name} ${formatValue(point.value, metric)} (${interval}n = ${formatInteger(point.n)})`;
+}
+
 function describeTrend(series, metric, metricName, name) {
+  const isSingleRun = new Set(series.flatMap((one) => one.points.map((point) => point.run_id))).size === 1;
+  if (isSingleRun && series.length > 1 && series.length <= 3)
+    return `In the only run of ${name}, ${metricLabel(metricName)}: ${series.map((one) => describeOnly(one, metric)).join("; ")}.`;
   const [longest] = [...series].sort((a, b) => b.points.length - a.points.length);
   const valued = longest.points.filter((point) => isNumber(point.value));
   const measured = valued.filter((point) => !point.rescored_from);
@@ -156,7 +174,7 @@ function renderTable(points, metric) {
     );
   return h(
     "div",
-    { class: "scroll-x" },
+    { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Table of runs" },
     h(
       "table",
       { class: "data" },
