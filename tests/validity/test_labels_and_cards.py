@@ -19,7 +19,8 @@ from proctor import Sample, Score, evaluate
 from proctor.errors import InvalidRecord
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.label import HumanLabel, LabelledItem, current_labels
-from proctor.validity.cards import build_card, weigh_labels
+from proctor.validity.cards import LabelledOutput, _measure_agreement, build_card, correct_rate, weigh_labels
+from proctor.validity.describe_card import _describe_rates, describe_card
 from proctor.validity.drawing import JudgedOutput, allocate, draw, list_judged_outputs, stratify
 from proctor.validity.items import collect_verdicts
 from tests.support import run_command
@@ -281,6 +282,30 @@ def test_stratified_labels_are_weighted(history: SQLiteHistory, tmp_path: Path) 
     assert card.rate is not None
     low, high = card.rate.interval
     assert low < 2 / 3 < high
+    shares = (card.sensitivity, card.specificity)
+    assert all(share is not None and share.effective_n <= share.n for share in shares)
+    assert "weighted by inclusion probability; n and the counts above are not" in "\n".join(describe_card(card))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.floats(0.1, 10)), min_size=1, max_size=30))
+def test_weighted_labels_are_never_worth_more_than_their_number(rows: list[tuple[bool, bool, float]]) -> None:
+    """A share of labels with any weights is worth at most as many independent labels as there are."""
+    outputs = make_outputs(*((1, passed, None) for _, passed, _ in rows))
+    items = [LabelledOutput(output, row[0], row[2]) for output, row in zip(outputs, rows, strict=True)]
+    measured = _measure_agreement(items)
+    for share in (measured["agreement"].share, measured["sensitivity"], measured["specificity"]):
+        assert share is None or (share.effective_n <= share.n + 1e-9 and 0 <= share.value <= 1)
+
+
+def test_a_judge_that_adds_nothing_has_no_corrected_row() -> None:
+    """The judge passes one output in two whatever people say, so the row is that of the labels alone."""
+    outputs = make_outputs((40, True, None), (40, False, None))
+    items = [LabelledOutput(output, i % 4 < 2, 1.0) for i, output in enumerate(outputs[20:60])]
+    rate = correct_rate(outputs, items, stratified=False)
+    assert rate is not None
+    assert not rate.helps
+    rows = [row.split("  ")[1].strip() for row in _describe_rates(rate)]
+    assert rows == ["raw pass rate", "labels alone"]
 
 
 def test_a_changed_judge_has_a_stale_card(history: SQLiteHistory, tmp_path: Path) -> None:
@@ -389,6 +414,9 @@ def test_a_panel_needs_labels_and_counts_errors(history: SQLiteHistory, tmp_path
     assert shown.returncode == 0, shown.stderr
     assert "wrong on 12: 10.0%" in shown.stdout
     assert "wrong on 40: 33.3%" in shown.stdout
+    refused = run_command("judge", "panel", "latest", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "Fix: add --evaluator judge, which has 120 labels" in refused.stderr
 
 
 @pytest.mark.parametrize(

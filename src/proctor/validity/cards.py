@@ -261,11 +261,23 @@ def measure_design_effect(values: Sequence[float], clusters: Sequence[Hashable])
 def _tabulate(items: Sequence[LabelledOutput]) -> Confusion:
     """Count verdicts, with the number of items reduced to the independent and equally weighted ones."""
     table = judge_rates.tabulate((item.people, item.output.passed, item.weight) for item in items)
-    if not items or not table.n:
-        return table
-    kish = len(items) * math.fsum(item.weight**2 for item in items) / math.fsum(item.weight for item in items) ** 2
+    return table.scale(_count_effective(items, items) / table.n) if items else table
+
+
+def _count_effective(group: Sequence[LabelledOutput], items: Sequence[LabelledOutput]) -> float:
+    """Return how many independent and equally weighted labels a group of `items` is worth (Kish); never more."""
     effect = measure_design_effect([item.people for item in items], [item.output.cluster for item in items])
-    return table.scale(1 / (kish * effect))
+    weight = math.fsum(item.weight for item in group)
+    return weight**2 / math.fsum(item.weight**2 for item in group) / effect if group else 0.0
+
+
+def _measure_recall(items: Sequence[LabelledOutput], people: bool) -> Proportion | None:
+    """Return how often the judge agrees with people where they pass an output, or fail it."""
+    group = [item for item in items if item.people is people]
+    weight = math.fsum(item.weight for item in group)
+    agreed = math.fsum(item.weight for item in group if item.output.passed is people)
+    effective = min(float(len(group)), _count_effective(group, items))
+    return make_proportion(min(1.0, agreed / weight) * effective, effective, len(group)) if group else None
 
 
 def _tabulate_verdicts(items: Sequence[LabelledOutput]) -> Confusion:
@@ -291,7 +303,7 @@ def make_proportion(count: float, effective_n: float, n: int | None = None) -> P
 def _agree(table: Confusion, n: int, name: str = "", sides: Sequence[str] = ("people", "the judge")) -> Agreement:
     share = make_proportion(table.both_passed + table.both_failed, table.n, n)
     constant = [
-        f"{sides[side]} {'passed' if passed else 'failed'} all {n:,} labelled outputs"
+        f"{sides[side]} {'passed' if passed else 'failed'} all {format_count(n, 'labelled output')}"
         for side, passed in table.list_constant_sides()
     ]
     return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name, " and ".join(constant))
@@ -303,13 +315,12 @@ def _measure_agreement(items: Sequence[LabelledOutput]) -> dict[str, Any]:
     table = _tabulate(items)
     counts = Counter((item.people, item.output.passed) for item in items)
     names = {"both_passed": (True, True), "only_people": (True, False), "only_judge": (False, True)}
-    passed = sum(item.people for item in items)
     errors = [float(item.output.passed) - float(item.people) for item in items]
     lengths = [math.log1p(item.output.length) for item in items]
     return {
         "agreement": _agree(table, len(items)),
-        "sensitivity": make_proportion(table.both_passed, table.both_passed + table.only_people, passed),
-        "specificity": make_proportion(table.both_failed, table.both_failed + table.only_judge, len(items) - passed),
+        "sensitivity": _measure_recall(items, people=True),
+        "specificity": _measure_recall(items, people=False),
         "confusion": {name: counts[key] for name, key in {**names, "both_failed": (False, False)}.items()},
         "length_bias": judge_rates.correlate(errors, lengths),
     }
