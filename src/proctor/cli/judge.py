@@ -62,6 +62,7 @@ def next_(run: str, evaluator: str | None, limit: int, history: str | None, as_j
     proctor judge next latest --evaluator helpful
     """
     from proctor.validity.drawing import draw, list_judged_outputs
+    from proctor.validity.label_files import show_item
 
     store, metadata, configuration = _open(run, history)
     name = _select_judge(store, metadata) if evaluator is None else evaluator
@@ -80,7 +81,7 @@ def next_(run: str, evaluator: str | None, limit: int, history: str | None, as_j
             continue
         lists[strategy] = [each.output.item for each in drawn if each.output.item not in done][:limit]
     if as_json:
-        items = {strategy: [item._asdict() for item in listed] for strategy, listed in lists.items()}
+        items = {strategy: [show_item(item) for item in listed] for strategy, listed in lists.items()}
         cli.print_json({"run_id": metadata.run_id, "evaluator": name, "labelled": len(done), **items})
         return
     titles: dict[Strategy, str] = {

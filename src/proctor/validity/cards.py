@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -25,6 +26,8 @@ CardState = Literal["none", "stale", "weak", "cannot tell", "ok"]
 # With fewer labels the intervals have not been checked by simulation.
 MIN_LABELS = 30
 MIN_KAPPA = 0.6
+# The share of disputed outputs above which people do not agree well enough to measure a judge.
+MAX_DISPUTED = 0.1
 # Labels that were drawn with a known probability; only these say how good the judge is.
 KNOWN_DRAWS = ("random", "stratified")
 # How many runs are searched for repeated verdicts.
@@ -77,7 +80,8 @@ class JudgeCard(msgspec.Struct, frozen=True):
     `state` is "none" (no labels), "stale" (labels of another version only), "weak" (`reason` says why), "cannot tell"
     (people or the judge give one verdict to every labelled output, so kappa is undefined) or "ok". `n` counts the
     labels of outputs that were drawn with a known probability, in `runs` runs; `labels` counts all by strategy.
-    `disputed` outputs have as many labels for as against.
+    `disputed` outputs of these draws have as many labels for as against, and are left out of `n`. `annotators` compares
+    each pair of people.
     """
 
     evaluator: str
@@ -98,7 +102,7 @@ class JudgeCard(msgspec.Struct, frozen=True):
     confusion: dict[str, int] = {}
     by: str = ""
     slices: tuple[Agreement, ...] = ()
-    annotators: Agreement | None = None
+    annotators: tuple[Agreement, ...] = ()
     length_bias: Correlation | None = None
     position_bias: Proportion | None = None
     stability: Proportion | None = None
@@ -148,7 +152,7 @@ def build_card(
         labels=dict(Counter(label.strategy for label in labels if not label.skipped)),
         skipped=sum(label.skipped for label in labels),
         disputed=evidence.disputed,
-        annotators=_compare_annotators(labels),
+        annotators=evidence.annotators,
         rate=correct_rate(own, own_items, any(item.output.item in evidence.stratified for item in own_items)),
         stability=_measure_stability(history, run, evaluator, digest, own),
         cost_per_verdict=_mean_cost(results, evaluator),
@@ -156,7 +160,7 @@ def build_card(
         **_measure_agreement(items),
         **_slice_agreement(history, items, by),
     )
-    other_versions = sum(label.evaluator_digest != digest for label in every)
+    other_versions = count_labelled(label for label in every if label.evaluator_digest != digest)
     verdicts = {output.passed for output in own}
     return _judge_state(card, other_versions, MIN_KAPPA if min_kappa is None else min_kappa, verdicts)
 
@@ -170,21 +174,28 @@ class _Evidence(NamedTuple):
     gold: dict[LabelledItem, bool]
     stratified: dict[LabelledItem, float | None]
     disputed: int
+    annotators: tuple[Agreement, ...]
 
 
 def _collect_evidence(history: History, run: RunMetadata, evaluator: str, labels: Sequence[HumanLabel]) -> _Evidence:
     outputs = {
         run_id: _read_outputs(history, run_id, evaluator) for run_id in {run.run_id, *(x.run_id for x in labels)}
     }
-    digests = {output.item: output.output_digest for judged in outputs.values() for output in judged}
+    by_item = {output.item: output for judged in outputs.values() for output in judged}
     # A resumed run may have replaced an output since it was labelled.
-    current = [x for x in labels if not x.output_digest or digests.get(x.item) == x.output_digest]
-    gold, disputed = decide_labels(current)
+    current = [
+        x
+        for x in labels
+        if not x.output_digest or (x.item in by_item and by_item[x.item].output_digest == x.output_digest)
+    ]
     drawn = {label.item for label in current if label.strategy in KNOWN_DRAWS and not label.skipped}
-    gold = {item: passed for item, passed in gold.items() if item in drawn}
+    counted = [label for label in current if label.item in drawn]
+    gold, disputed = decide_labels(counted)
     stratified = {label.item: label.probability for label in current if label.strategy == "stratified"}
     items = [item for judged in outputs.values() for item in weigh_labels(judged, gold, stratified)]
-    return _Evidence(current, outputs[run.run_id], items, gold, stratified, disputed)
+    clusters = {item: output.cluster for item, output in by_item.items()}
+    annotators = _compare_annotators(counted, clusters)
+    return _Evidence(current, outputs[run.run_id], items, gold, stratified, disputed, annotators)
 
 
 def read_state(history: History, run: RunMetadata, evaluator: str, min_kappa: float | None = None) -> JudgeCard:
@@ -193,7 +204,12 @@ def read_state(history: History, run: RunMetadata, evaluator: str, min_kappa: fl
     labels = history.labels(evaluator=evaluator)
     if any(label.evaluator_digest == digest for label in labels):
         return build_card(history, run, evaluator, min_kappa=min_kappa)
-    return _judge_state(JudgeCard(evaluator, digest, run.run_id, "none"), len(labels), 0.0)
+    return _judge_state(JudgeCard(evaluator, digest, run.run_id, "none"), count_labelled(labels), 0.0)
+
+
+def count_labelled(labels: Iterable[HumanLabel]) -> int:
+    """Count the labels of different annotators or outputs; an import into a rescored run repeats them."""
+    return len({(*x.item[1:], x.output_digest or x.run_id, x.annotator) for x in labels if not x.skipped})
 
 
 def decide_labels(labels: Iterable[HumanLabel]) -> tuple[dict[LabelledItem, bool], int]:
@@ -366,20 +382,37 @@ def _make_rate(raw: Proportion, estimate: CorrectedRate, n: int, total: int) -> 
     return CardRate(raw, labels, estimate.value, estimate.interval, estimate.helps, effective, n, total)
 
 
-def _compare_annotators(labels: Sequence[HumanLabel]) -> Agreement | None:
-    """Compare the two annotators with the most items in common."""
+def _compare_annotators(
+    labels: Sequence[HumanLabel], clusters: Mapping[LabelledItem, Hashable]
+) -> tuple[Agreement, ...]:
+    """Compare each two annotators on the items that both labelled."""
     votes: dict[str, dict[LabelledItem, bool]] = {}
     for label in labels:
         if label.passed is not None:
             votes.setdefault(label.annotator, {})[label.item] = label.passed
-    names = sorted(votes)
-    pairs = [(a, b) for index, a in enumerate(names) for b in names[index + 1 :]]
-    if not pairs:
-        return None
-    first, second = max(pairs, key=lambda pair: len(votes[pair[0]].keys() & votes[pair[1]].keys()))
-    shared = votes[first].keys() & votes[second].keys()
-    table = judge_rates.tabulate((votes[first][item], votes[second][item], 1.0) for item in shared)
-    return _agree(table, len(shared), f"{first} and {second}", (first, second)) if shared else None
+    agreements = []
+    for first, second in combinations(sorted(votes), 2):
+        shared = sorted(votes[first].keys() & votes[second].keys())
+        if shared:
+            pairs = [(votes[first][item], votes[second][item]) for item in shared]
+            effect = measure_design_effect([float(a is b) for a, b in pairs], [clusters.get(i, i) for i in shared])
+            table = judge_rates.tabulate((a, b, 1 / effect) for a, b in pairs)
+            agreements.append(_agree(table, len(shared), f"{first} and {second}", (first, second)))
+    return tuple(agreements)
+
+
+def _find_disputes(card: JudgeCard, min_kappa: float) -> str:
+    """Say why people agree too little to measure a judge; empty if they do not."""
+    labelled = card.n + card.disputed
+    if card.disputed > MAX_DISPUTED * labelled:
+        share = f"{card.disputed} of {format_count(labelled, 'labelled output')}"
+        return f"people disagree on {share}, more than a tenth; these are left out, and are not left out at random"
+    for pair in card.annotators:
+        if pair.kappa is not None and pair.kappa_interval is not None and pair.kappa_interval[1] < min_kappa:
+            low, high = pair.kappa_interval
+            figures = f"kappa {pair.kappa:.2f}, {low:.2f} to {high:.2f}, n = {pair.n}"
+            return f"the annotators {pair.name} agree too little ({figures}) to show a kappa of {min_kappa:g}"
+    return ""
 
 
 def _measure_stability(
@@ -435,7 +468,7 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdict
     kappa, interval = (None, None) if card.agreement is None else (card.agreement.kappa, card.agreement.kappa_interval)
     reason, fix = "", f"{ask} --sample-size {max(2 * card.n, MIN_LABELS)}"
     if not card.n and other_versions:
-        state, reason = "stale", f"its {other_versions} labels belong to another version of the judge"
+        state, reason = "stale", f"its {format_count(other_versions, 'label')} belong to another version of the judge"
     elif not card.n:
         state, reason = "none", "no randomly drawn output is labelled yet"
     elif card.n < MIN_LABELS:
@@ -455,6 +488,10 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdict
     elif kappa < min_kappa:
         reason = f"kappa {kappa:.2f} ({interval[0]:.2f} to {interval[1]:.2f}, n = {card.n}) is below {min_kappa:g}"
         fix = f"improve the judge: proctor judge next {card.run_id} lists outputs that show its mistakes"
+    elif disputes := _find_disputes(card, min_kappa):
+        reason = disputes
+        size = card.n + card.disputed
+        fix = f"agree on what passes, and let another person decide: {ask} --sample-size {size} --annotator NAME"
     else:
         state, fix = "ok", ""
     return msgspec.structs.replace(card, state=state, reason=reason, fix=fix)

@@ -135,8 +135,8 @@ def _describe_numbers(card: JudgeCard) -> Iterator[str]:
     yield _row("asked again", text or f"same verdict {_describe_share(card.stability)}")
     if card.cost_per_verdict is not None:
         yield _row("cost", f"{format_cost(card.cost_per_verdict)} per verdict")
-    if card.annotators is not None:
-        yield _row("annotators", f"{card.annotators.name}: {_describe_kappa(card.annotators)}")
+    for pair in card.annotators:
+        yield _row("annotators", f"{pair.name}: agreement {_describe_share(pair.share)}; {_describe_kappa(pair)}")
     for part in card.slices:
         yield _row(f"{card.by} {part.name}", f"agreement {_describe_share(part.share)}; {_describe_kappa(part)}")
 
@@ -172,7 +172,9 @@ def _describe_draws(card: JudgeCard) -> str:
     if card.skipped:
         facts.append(f"{card.skipped} skipped")
     if card.disputed:
-        facts.append(f"{card.disputed} disputed by the annotators")
+        facts.append(
+            f"{card.disputed} disputed by the annotators and left out: hard ones, so the figures may flatter the judge"
+        )
     return "; ".join(facts)
 
 
