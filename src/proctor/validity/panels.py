@@ -160,11 +160,12 @@ def measure_panel(
 def _measure_judge(
     rows: Sequence[_Row], index: int, name: str, accuracy: tuple[float, float] | tuple[None, None]
 ) -> PanelJudge:
-    shares = []
-    for truth in (True, False):
+    def share_right(truth: bool) -> Proportion | None:
         cases = [row for row in rows if row.truth is truth]
-        shares.append(_measure_errors(cases, [not row.has_error(index) for row in cases])[1] if cases else None)
-    return PanelJudge(name, *_measure_errors(rows, [row.has_error(index) for row in rows]), *shares, *accuracy)
+        return _measure_errors(cases, [not row.has_error(index) for row in cases])[1] if cases else None
+
+    errors, rate = _measure_errors(rows, [row.has_error(index) for row in rows])
+    return PanelJudge(name, errors, rate, share_right(True), share_right(False), *accuracy)
 
 
 def _count_effective(rows: Sequence[_Row]) -> float:

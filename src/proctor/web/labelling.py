@@ -144,8 +144,8 @@ class LabelPages:
             remaining = (i for i, each in enumerate(session.drawn) if each.output.item not in labels)
             index = next(remaining, None)
         skipped = sum(label.skipped for label in labels.values())
-        page = {"total": len(session.drawn), "labelled": len(labels) - skipped, "skipped": skipped}
-        page |= {"output": None, "comment": ""}
+        counts = {"total": len(session.drawn), "labelled": len(labels) - skipped, "skipped": skipped}
+        page: dict[str, Any] = {**counts, "output": None, "comment": ""}
         if index is None:
             return page
         drawn = session.drawn[index]
