@@ -300,7 +300,8 @@ def test_people_count_epochs_from_one(tmp_path: Path) -> None:
     for command in ((*arguments, "--json"), ("judge", "next", "latest", "--evaluator", "judge", "--json")):
         shown = json.loads(run_command(*command, cwd=tmp_path).stdout)
         assert {item["epoch"] for item in (shown.get("drawn") or shown["random"])} == {1, 2}
-    for epoch, what in (("0", "epoch 0 does not exist: epochs are counted from 1"), ("3", "the last is 2")):
+    reasons = {"0": "epoch 0 does not exist: epochs are counted from 1", "3": "the last is 2", "": "epoch is missing"}
+    for epoch, what in reasons.items():
         path.write_text(f"sample_id,epoch,passed,strategy\ns1,{epoch},true,random\n")
         refused = run_command(*arguments, "--import", path, cwd=tmp_path)
         assert refused.returncode == 2

@@ -72,6 +72,8 @@ def read_labels(
         try:
             fields = _read_fields(row, {"run_id": run_id, "evaluator": evaluator, "annotator": annotator})
             item = LabelledItem(run_id, fields["sample_id"], fields["configuration"], fields["epoch"], evaluator)
+            if row.get("epoch") in ("", None) and item._replace(epoch=1) in by_item:
+                raise ValueError(f"epoch is missing: sample {item.sample_id!r} has several")
             fields = _complete(fields, item, by_item, strategy, digest, now)
             fields["probability"] = fields["probability"] or _probability(fields["strategy"], rows, outputs)
             labels.append(msgspec.convert(fields, HumanLabel, strict=False))
