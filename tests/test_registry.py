@@ -267,12 +267,18 @@ def test_all_problems_are_reported_at_once(registry: Registry) -> None:
             ("evaluators[3] (contains): unknown parameter 'fold'; choose one of: case_sensitive, match"),
             "evaluators[3] (contains), case_sensitive must be of type bool, got 1",
             ("evaluators[4] (all_of), evaluators[1]: unknown evaluator 'exact' (did you mean 'exact_match'?)"),
-            (
-                "contains: 2 evaluators have this name; give each a unique name: "
-                "attach(…, name=…), {name: evaluator}, or `name:` in an eval file"
-            ),
+            "contains: 2 evaluators have this name",
         ]
     )
+
+
+def test_a_shared_name_has_one_fix_with_what_to_write(registry: Registry) -> None:
+    """The fix is an entry that can be copied, with `uses` and `name`, and is shown once."""
+    with pytest.raises(EvaluatorError) as caught:
+        registry.build_all(["contains", "contains", "exact_match"])
+    shown = str(caught.value)
+    assert shown.count("Fix:") == 1
+    assert "give each evaluator a unique name: write {uses: contains, name: …} in an eval file" in shown
 
 
 def test_an_empty_list_of_evaluators_is_refused(registry: Registry) -> None:

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.core.stats.intervals import wilson_interval
 from proctor.core.stats.judge_rates import (
     Confusion,
     _prediction_powered,
     corrected_rate,
     correlate,
+    count_labels,
     kappa_error,
     kappa_interval,
     stratified_rate,
@@ -56,6 +58,20 @@ def test_ppi_matches_published_precision() -> None:
         assert (rate.labels_interval[1] - rate.labels_interval[0]) / 2 == pytest.approx(labels_half, rel=0.005)
         assert (rate.interval[1] - rate.interval[0]) / 2 == pytest.approx(half, rel=0.005)
         assert rate.effective_labels == pytest.approx(effective, rel=0.005)
+
+
+@given(tables, st.integers(0, 100))
+def test_the_worth_of_a_judge_follows_from_the_shown_interval(table: Confusion, passed: int) -> None:
+    """As many labels as the judge is worth have an interval as wide as the corrected one."""
+    for rate in (corrected_rate(table, passed, 100), stratified_rate(table, passed, 100)):
+        if rate.helps:
+            low, high = wilson_interval(rate.value * rate.effective_labels, rate.effective_labels) or (0, 0)
+            assert high - low == pytest.approx(rate.interval[1] - rate.interval[0], abs=1e-3)
+
+
+def test_the_number_of_labels_of_a_width() -> None:
+    """At a rate of one half Wilson's half width is z / (2 √(n + z²)): .4 to .6 takes (z / .2)² − z² = 92.2 labels."""
+    assert count_labels(0.5, (0.4, 0.6)) == pytest.approx(92.2, abs=0.05)
 
 
 @given(tables, st.integers(0, 200))

@@ -15,12 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import Sample, Score, evaluate
+from proctor import Sample, Score, attach, evaluate
 from proctor.errors import InvalidRecord
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.label import HumanLabel, LabelledItem, current_labels
-from proctor.validity.cards import build_card, weigh_labels
-from proctor.validity.drawing import JudgedOutput, allocate, draw, list_judged_outputs, stratify
+from proctor.validity.cards import (
+    LabelledOutput,
+    _measure_agreement,
+    build_card,
+    correct_rate,
+    count_labelled,
+    weigh_labels,
+)
+from proctor.validity.describe_card import _describe_rates, describe_card
+from proctor.validity.drawing import JudgedOutput, allocate, digest_evaluator, draw, list_judged_outputs, stratify
 from proctor.validity.items import collect_verdicts
 from tests.support import run_command
 
@@ -179,7 +187,7 @@ def test_a_session_is_blind_and_can_be_resumed(history: SQLiteHistory, tmp_path:
     arguments = ("label", "latest", "--evaluator", "judge", "--sample-size", "4", "--annotator", "ann")
     with mock.patch("sys.stdin", io.StringIO("p\nu\nf\nc\nunclear\ns\nq\n")):
         shown = run_command(*arguments, cwd=tmp_path).stdout
-    assert "2 of 4 drawn outputs labelled by ann" in shown
+    assert "1 of 4 drawn outputs labelled, 1 skipped by ann" in shown
     assert "score" not in shown
     assert "judge" not in shown.replace("judge card", "")
     assert [(each.passed, each.skipped, each.comment) for each in history.labels()] == [
@@ -189,7 +197,7 @@ def test_a_session_is_blind_and_can_be_resumed(history: SQLiteHistory, tmp_path:
     with mock.patch("sys.stdin", io.StringIO("p\np\n")):
         shown = run_command(*arguments, cwd=tmp_path).stdout
     assert "1 of 4" not in shown
-    assert "4 of 4 drawn outputs labelled" in shown
+    assert "3 of 4 drawn outputs labelled, 1 skipped" in shown
 
 
 def test_an_import_reports_all_mistakes_at_once(history: SQLiteHistory, tmp_path: Path) -> None:
@@ -208,6 +216,54 @@ def test_an_import_reports_all_mistakes_at_once(history: SQLiteHistory, tmp_path
     assert history.labels() == []
 
 
+@pytest.mark.parametrize(("name", "text"), [("a.csv", ""), ("a.csv", "sample_id,passed\n"), ("a.jsonl", "\n")])
+def test_a_file_without_labels_is_refused(history: SQLiteHistory, tmp_path: Path, name: str, text: str) -> None:
+    """An empty file, or one with a header only, is a mistake: exit code 2."""
+    assert history.find("latest")
+    (tmp_path / name).write_text(text)
+    done = run_command("label", "latest", "--evaluator", "judge", "--import", name, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"{name}: the file has no labels" in done.stderr
+
+
+def test_labels_are_imported_for_the_same_question_only(tmp_path: Path) -> None:
+    """Another model with the same criterion gets the labels; another criterion needs --same-question."""
+    store = SQLiteHistory(tmp_path / ".proctor" / "history.db")
+    samples: list[Sample[str, str]] = [Sample("s1", "1"), Sample("s2", "2")]
+
+    def run_judge(model: str, criterion: str) -> None:
+        def grade(output: str, *, model: str = model, criterion: str = criterion) -> Score:
+            return Score(1.0, bool(output and model and criterion))
+
+        evaluator = attach(grade, name="judge", parameters={"model": model, "criterion": criterion})
+        evaluate(lambda text: text, samples, [evaluator], history=store)
+
+    arguments = ("label", "latest", "--evaluator", "judge")
+    run_judge("a", "Is it right?")
+    store.add_labels([label(store, "s1", True, evaluator_digest=digest_evaluator(store.find("latest"), "judge"))])
+    for name in ("labels.csv", "labels.jsonl"):
+        run_command(*arguments, "--export", name, cwd=tmp_path)
+    run_judge("b", "Is it right?")
+    assert run_command(*arguments, "--import", "labels.csv", cwd=tmp_path).stdout == "imported 1 label\n"
+    run_judge("b", "Is it rude?")
+    for name in ("labels.csv", "labels.jsonl"):
+        refused = run_command(*arguments, "--import", name, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert "asks another question" in refused.stderr
+        assert "--same-question" in refused.stderr.partition("Fix:")[2]
+    done = run_command(*arguments, "--import", "labels.csv", "--same-question", cwd=tmp_path)
+    assert done.stdout == "imported 1 label\n"
+
+
+def test_a_session_counts_skipped_outputs_apart(history: SQLiteHistory, tmp_path: Path) -> None:
+    """Three labels and a skip are not four labels."""
+    assert history.find("latest")
+    with mock.patch("sys.stdin", io.StringIO("p\nf\ns\np\n")):
+        arguments = ("label", "latest", "--evaluator", "judge", "--sample-size", "4", "--annotator", "bob")
+        shown = run_command(*arguments, cwd=tmp_path).stdout
+    assert "3 of 4 drawn outputs labelled, 1 skipped by bob" in shown
+
+
 def test_exported_labels_import_again_without_change(history: SQLiteHistory, tmp_path: Path) -> None:
     """A CSV export has every field and adds nothing when it is imported again."""
     import_drawn(tmp_path, 5)
@@ -222,7 +278,7 @@ def test_exported_labels_import_again_without_change(history: SQLiteHistory, tmp
 
 
 def test_people_count_epochs_from_one(tmp_path: Path) -> None:
-    """`judge next`, a label session and a CSV export say epoch 1 and 2; stored labels and JSON keep 0 and 1."""
+    """`judge next`, a label session, JSON and both kinds of files say epoch 1 and 2; stored labels keep 0 and 1."""
     store = SQLiteHistory(tmp_path / ".proctor" / "history.db")
     evaluate(lambda text: text, [Sample("s1", "1"), Sample("s3", "3")], [judge, rule], history=store, epochs=2)
     shown = run_command("judge", "next", "latest", "--evaluator", "judge", cwd=tmp_path).stdout
@@ -237,9 +293,20 @@ def test_people_count_epochs_from_one(tmp_path: Path) -> None:
     run_command(*arguments, "--export", "out.csv", cwd=tmp_path)
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
     assert {row["epoch"] for row in rows} == {"1", "2"}
-    assert "imported 0 labels" in run_command(*arguments, "--import", "out.csv", cwd=tmp_path).stdout
-    path.write_text("sample_id,epoch,passed,strategy\ns1,0,true,random\n")
-    assert "epochs are counted from 1" in run_command(*arguments, "--import", path, cwd=tmp_path).stderr
+    run_command(*arguments, "--export", "out.jsonl", cwd=tmp_path)
+    assert {json.loads(line)["epoch"] for line in (tmp_path / "out.jsonl").read_text().splitlines()} == {1, 2}
+    for name in ("out.csv", "out.jsonl"):
+        assert "imported 0 labels; 2 were" in run_command(*arguments, "--import", name, cwd=tmp_path).stdout
+    for command in ((*arguments, "--json"), ("judge", "next", "latest", "--evaluator", "judge", "--json")):
+        shown = json.loads(run_command(*command, cwd=tmp_path).stdout)
+        assert {item["epoch"] for item in (shown.get("drawn") or shown["random"])} == {1, 2}
+    reasons = {"0": "epoch 0 does not exist: epochs are counted from 1", "3": "the last is 2", "": "epoch is missing"}
+    for epoch, what in reasons.items():
+        path.write_text(f"sample_id,epoch,passed,strategy\ns1,{epoch},true,random\n")
+        refused = run_command(*arguments, "--import", path, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert what in refused.stderr
+        assert "Fix: count epochs from 1" in refused.stderr
     with mock.patch("sys.stdin", io.StringIO("q\n")):
         asked = run_command(*arguments, "--sample-size", "4", "--annotator", "bob", cwd=tmp_path).stdout
     assert re.search(r"sample s\d, epoch [12] of 2", asked)
@@ -281,6 +348,30 @@ def test_stratified_labels_are_weighted(history: SQLiteHistory, tmp_path: Path) 
     assert card.rate is not None
     low, high = card.rate.interval
     assert low < 2 / 3 < high
+    shares = (card.sensitivity, card.specificity)
+    assert all(share is not None and share.effective_n <= share.n for share in shares)
+    assert "weighted by inclusion probability; n and the counts above are not" in "\n".join(describe_card(card))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.floats(0.1, 10)), min_size=1, max_size=30))
+def test_weighted_labels_are_never_worth_more_than_their_number(rows: list[tuple[bool, bool, float]]) -> None:
+    """A share of labels with any weights is worth at most as many independent labels as there are."""
+    outputs = make_outputs(*((1, passed, None) for _, passed, _ in rows))
+    items = [LabelledOutput(output, row[0], row[2]) for output, row in zip(outputs, rows, strict=True)]
+    measured = _measure_agreement(items)
+    for share in (measured["agreement"].share, measured["sensitivity"], measured["specificity"]):
+        assert share is None or (share.effective_n <= share.n + 1e-9 and 0 <= share.value <= 1)
+
+
+def test_a_judge_that_adds_nothing_has_no_corrected_row() -> None:
+    """The judge passes one output in two whatever people say, so the row is that of the labels alone."""
+    outputs = make_outputs((40, True, None), (40, False, None))
+    items = [LabelledOutput(output, i % 4 < 2, 1.0) for i, output in enumerate(outputs[20:60])]
+    rate = correct_rate(outputs, items, stratified=False)
+    assert rate is not None
+    assert not rate.helps
+    rows = [row.split("  ")[1].strip() for row in _describe_rates(rate)]
+    assert rows == ["raw pass rate", "labels alone"]
 
 
 def test_a_changed_judge_has_a_stale_card(history: SQLiteHistory, tmp_path: Path) -> None:
@@ -362,8 +453,6 @@ def test_two_annotators_have_their_own_agreement(history: SQLiteHistory) -> None
     history.add_labels([label(history, f"s{i:03}", is_good(i)) for i in range(8)])
     history.add_labels([label(history, f"s{i:03}", is_good(i) != (i == 0), annotator="bob") for i in range(8)])
     run = history.find("latest")
-    from proctor.validity.drawing import digest_evaluator
-
     digest = digest_evaluator(run, "judge")
     history.add_labels(
         [label(history, f"s{i:03}", is_good(i), evaluator_digest=digest, labelled_at=NOW) for i in range(8)]
@@ -374,8 +463,51 @@ def test_two_annotators_have_their_own_agreement(history: SQLiteHistory) -> None
     )
     card = build_card(history, run, "judge")
     assert (card.n, card.disputed) == (7, 1)
-    assert card.annotators is not None
-    assert (card.annotators.name, card.annotators.n) == ("ann and bob", 8)
+    [pair] = card.annotators
+    assert (pair.name, pair.n) == ("ann and bob", 8)
+
+
+@pytest.mark.parametrize(("disputed", "state"), [(0, "ok"), (4, "ok"), (5, "weak")])
+def test_a_card_is_weak_if_people_dispute_more_than_a_tenth(history: SQLiteHistory, disputed: int, state: str) -> None:
+    """Of 40 outputs, two people may disagree on 4; the card shows every pair, and what was left out."""
+    run = history.find("latest")
+    digest = digest_evaluator(run, "judge")
+    for name, errors in (("ann", 0), ("bob", disputed)):
+        votes = [is_good(i) != (i < errors) for i in range(40)]
+        history.add_labels(
+            [label(history, f"s{i:03}", v, annotator=name, evaluator_digest=digest) for i, v in enumerate(votes)]
+        )
+    history.add_labels(
+        [label(history, "s050", True, annotator="cyd", strategy="disagreement", evaluator_digest=digest)]
+    )
+    card = build_card(history, run, "judge")
+    assert (card.state, card.disputed, card.n, len(card.annotators)) == (state, disputed, 40 - disputed, 1)
+    shown = "\n".join(describe_card(card))
+    assert "ann and bob: agreement" in shown
+    assert ("left out" in shown) == bool(disputed)
+    if state == "weak":
+        assert "people disagree on 5 of 40 labelled outputs, more than a tenth" in card.reason
+
+
+def test_a_card_is_weak_if_a_pair_of_annotators_agrees_too_little(history: SQLiteHistory) -> None:
+    """With three people no output is disputed, yet the third one answers at random."""
+    run = history.find("latest")
+    digest = digest_evaluator(run, "judge")
+    for name in ("ann", "bob", "cyd"):
+        votes = [i % 2 == 0 if name == "cyd" else is_good(i) for i in range(60)]
+        history.add_labels(
+            [label(history, f"s{i:03}", v, annotator=name, evaluator_digest=digest) for i, v in enumerate(votes)]
+        )
+    card = build_card(history, run, "judge")
+    assert [pair.name for pair in card.annotators] == ["ann and bob", "ann and cyd", "bob and cyd"]
+    assert (card.state, card.disputed) == ("weak", 0)
+    assert card.reason.startswith("the annotators ann and cyd agree too little (kappa 0.")
+
+
+def test_labels_of_a_rescored_run_count_once(history: SQLiteHistory) -> None:
+    """The same 8 labels in a run and in its rescored copy are 8 labels of another version."""
+    labels = [label(history, f"s{i:03}", True, output_digest=f"{i}") for i in range(8)]
+    assert count_labelled([*labels, *(msgspec.structs.replace(each, run_id="copy") for each in labels)]) == 8
 
 
 def test_a_panel_needs_labels_and_counts_errors(history: SQLiteHistory, tmp_path: Path) -> None:
@@ -389,6 +521,9 @@ def test_a_panel_needs_labels_and_counts_errors(history: SQLiteHistory, tmp_path
     assert shown.returncode == 0, shown.stderr
     assert "wrong on 12: 10.0%" in shown.stdout
     assert "wrong on 40: 33.3%" in shown.stdout
+    refused = run_command("judge", "panel", "latest", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "Fix: add --evaluator judge, which has 120 labels" in refused.stderr
 
 
 @pytest.mark.parametrize(

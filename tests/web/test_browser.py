@@ -283,7 +283,14 @@ def test_outputs_are_labelled_by_keyboard(browser: Any, tmp_path: Path) -> None:
         page.keyboard.press("c")
         page.keyboard.type("pfsu: unclear")
         page.keyboard.press("Enter")
-        press(page, {"p": "5 of 5", "s": "Done: ana has labelled all 5 drawn outputs."})
+        press(page, {"p": "5 of 5", "s": "Done: ana has labelled 4 of 5 drawn outputs and skipped 1."})
+        assert "4 of 5 labelled, 1 skipped" in page.locator("main").inner_text()
+        assert [page.get_by_role("button", name=name).count() for name in ("Pass", "Fail", "Skip", "Undo")] == [
+            0,
+            0,
+            0,
+            1,
+        ]
         page.get_by_text("card weak").wait_for()
         assert "4 labels, and a card needs 30" in page.locator("main").inner_text()
         assert find_barriers(page) == []

@@ -87,7 +87,7 @@ def test_an_output_comes_without_any_verdict(shared_client: Client) -> None:
     for strategy in ("random", "stratified", "disagreement"):
         state = shared_client.get(f"{NEXT}&strategy={strategy}")
         output = state.pop("output")
-        assert state == {"total": 6, "labelled": 0, "comment": ""}
+        assert state == {"total": 6, "labelled": 0, "skipped": 0, "comment": ""}
         number = str(int(output["sample_id"][1:]))
         texts = [("input", number), ("expected", "odd"), ("output", number)]
         assert output == {
@@ -118,7 +118,8 @@ def test_undo_takes_back_the_last_label_with_its_comment(client: Client) -> None
     """Of this annotator only; without a label there is nothing to take back."""
     first = client.get(NEXT)["output"]["id"]
     second = client.label("pass", first)["output"]["id"]
-    client.label("skip", second, comment="which?")
+    state = client.label("skip", second, comment="which?")
+    assert (state["labelled"], state["skipped"]) == (1, 1)
     client.label("pass", client.get(NEXT.replace("ana", "ben"))["output"]["id"], annotator="ben")
     state = client.label("undo")
     assert (state["output"]["id"], state["comment"], state["labelled"]) == (second, "which?", 1)

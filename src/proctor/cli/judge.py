@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -61,6 +62,7 @@ def next_(run: str, evaluator: str | None, limit: int, history: str | None, as_j
     proctor judge next latest --evaluator helpful
     """
     from proctor.validity.drawing import draw, list_judged_outputs
+    from proctor.validity.label_files import show_item
 
     store, metadata, configuration = _open(run, history)
     name = _select_judge(store, metadata) if evaluator is None else evaluator
@@ -79,7 +81,7 @@ def next_(run: str, evaluator: str | None, limit: int, history: str | None, as_j
             continue
         lists[strategy] = [each.output.item for each in drawn if each.output.item not in done][:limit]
     if as_json:
-        items = {strategy: [item._asdict() for item in listed] for strategy, listed in lists.items()}
+        items = {strategy: [show_item(item) for item in listed] for strategy, listed in lists.items()}
         cli.print_json({"run_id": metadata.run_id, "evaluator": name, "labelled": len(done), **items})
         return
     titles: dict[Strategy, str] = {
@@ -145,9 +147,15 @@ def panel(run: str, judges: tuple[str, ...], evaluator: str, history: str | None
         raise ConfigError("a panel needs two judges or more", fix="add judges with `proctor rescore`")
     measured = build_panel(store, metadata, evaluator, [find_evaluator(metadata, name).name for name in names])
     if measured is None:
+        counts = Counter(label.evaluator for label in store.labels(run_id=metadata.run_id))
+        [(question, count)] = counts.most_common(1) or [("", 0)]
+        fix = f"proctor label {metadata.run_id}{f' --evaluator {evaluator}' if evaluator else ''}"
+        if question != evaluator and count >= MIN_PANEL_LABELS:
+            fix = f"add --evaluator {question}, which has {count:,} labels" if question else "leave out --evaluator"
         raise UsageError(
-            f"fewer than {MIN_PANEL_LABELS} outputs that all judges scored have a label",
-            fix=f"proctor label {metadata.run_id}{f' --evaluator {evaluator}' if evaluator else ''}",
+            f"fewer than {MIN_PANEL_LABELS} outputs that all judges scored have a label of "
+            f"{evaluator or 'the overall verdict'}",
+            fix=fix,
         )
     if as_json:
         cli.print_json(measured)

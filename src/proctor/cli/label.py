@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from proctor.cli import options as cli
-from proctor.errors import ConfigError, list_names
+from proctor.errors import ConfigError, UsageError, list_names
 from proctor.records.label import HumanLabel, Strategy
 
 if TYPE_CHECKING:
     from proctor.ports import History
-    from proctor.validity.drawing import JudgedOutput
+    from proctor.records.run import RunMetadata
     from proctor.validity.labelling import LabelSession
 
 KEYS = "p pass · f fail · s skip · u undo · c comment · q quit"
@@ -35,6 +35,7 @@ MAX_CHARACTERS, MAX_LINES = 6_000, 80
 @cli.option("--annotator NAME", "Store the labels under this name. Default: your user name.")
 @cli.seed_option
 @cli.option("--import FILE", "Import labels from a CSV or JSONL file instead of asking.", into="source")
+@cli.option("--same-question", "Import labels of another version of the evaluator although its question has changed.")
 @cli.option("--export FILE", "Export the stored labels to a CSV or JSONL file instead of asking.", into="destination")
 @cli.common_options
 def command(run: str, evaluator: str, strategy: Strategy | None, as_json: bool, **options: Any) -> None:
@@ -49,7 +50,9 @@ def command(run: str, evaluator: str, strategy: Strategy | None, as_json: bool, 
     line. Labels drawn at random or stratified correct the pass rate (`proctor judge card`); labels of disagreements
     only find mistakes. With --json, the command prints the state of the draw and asks nothing.
     """
+    from proctor.core.clock import SystemClock
     from proctor.validity.drawing import digest_evaluator
+    from proctor.validity.label_files import read_labels
     from proctor.validity.labelling import LabelSession, require_outputs, user_name
     from proctor.wiring.compare_runs import open_report
     from proctor.wiring.open_history import open_history
@@ -74,7 +77,15 @@ def command(run: str, evaluator: str, strategy: Strategy | None, as_json: bool, 
         _export(labels, Path(options["destination"]), as_json=as_json)
     elif options["source"]:
         outputs = require_outputs(metadata, results, evaluator)
-        _import(history, outputs, Path(options["source"]), strategy, annotator, digest, as_json=as_json)
+
+        def is_same(run_id: str, version: str) -> bool:
+            return options["same_question"] or _asks_the_same(history, metadata, evaluator, run_id, version)
+
+        now, path = SystemClock().now(), Path(options["source"])
+        labels = read_labels(
+            path, outputs, strategy=strategy, annotator=annotator, digest=digest, now=now, same_question=is_same
+        )
+        _import(history, labels, as_json=as_json)
     else:
         size, seed = options["sample_size"], options["seed"]
         session = LabelSession(history, metadata, results, evaluator, strategy or "random", size, seed)
@@ -92,22 +103,21 @@ def _export(labels: Sequence[HumanLabel], path: Path, *, as_json: bool) -> None:
         click.echo(f"wrote {format_count(len(labels), 'label')} to {path}")
 
 
-def _import(
-    history: History,
-    outputs: Sequence[JudgedOutput],
-    path: Path,
-    strategy: Strategy | None,
-    annotator: str,
-    digest: str,
-    *,
-    as_json: bool,
-) -> None:
-    from proctor.core.clock import SystemClock
-    from proctor.records.formatting import format_count
-    from proctor.validity.label_files import read_labels
+def _asks_the_same(history: History, run: RunMetadata, evaluator: str, run_id: str, version: str) -> bool:
+    """True if `version` of the evaluator in another run of the history has the question that it has in this run."""
+    from proctor.validity.drawing import digest_evaluator, has_same_question
 
-    now = SystemClock().now()
-    labels = read_labels(path, outputs, strategy=strategy, annotator=annotator, digest=digest, now=now)
+    try:
+        other = history.find(run_id)
+        is_known = bool(run_id) and digest_evaluator(other, evaluator) == version
+    except UsageError:
+        return False
+    return is_known and has_same_question(run, other, evaluator)
+
+
+def _import(history: History, labels: Sequence[HumanLabel], *, as_json: bool) -> None:
+    from proctor.records.formatting import format_count
+
     new = history.add_labels(labels)
     if as_json:
         cli.print_json({"imported": new, "already_stored": len(labels) - new})
@@ -126,9 +136,11 @@ class TerminalSession:
 
     def run(self, *, as_json: bool) -> None:
         """Ask about every drawn output that the annotator has not labelled yet."""
+        from proctor.validity.label_files import show_item
+
         drawn, done = self._session.drawn, set(self._session.find_labels(self._annotator))
         if as_json:
-            states = [{**each.output.item._asdict(), "labelled": each.output.item in done} for each in drawn]
+            states = [{**show_item(each.output.item), "labelled": each.output.item in done} for each in drawn]
             remaining = sum(not state["labelled"] for state in states)
             cli.print_json({"strategy": self._session.strategy, "remaining": remaining, "drawn": states})
             return
@@ -142,9 +154,10 @@ class TerminalSession:
             if key == "q":
                 break
             index = self._apply(key, index, done)
-        labelled = sum(each.output.item in done for each in drawn)
-        click.echo(f"{labelled:,} of {len(drawn):,} drawn outputs labelled by {self._annotator}")
-        if labelled == len(drawn) and (evaluator := self._session.evaluator):
+        skipped = sum(label.skipped for label in self._session.find_labels(self._annotator).values())
+        counts = f"{len(done) - skipped:,} of {len(drawn):,} drawn outputs labelled"
+        click.echo(f"{counts}{f', {skipped:,} skipped' if skipped else ''} by {self._annotator}")
+        if len(done) == len(drawn) and (evaluator := self._session.evaluator):
             click.echo(f"next: proctor judge card {evaluator} --run {self._session.run.run_id}")
 
     def _apply(self, key: str, index: int, done: set[Any]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -162,13 +161,16 @@ def attach(
 
 def find_name_clashes(evaluators: Iterable[BoundEvaluator]) -> list[Problem]:
     """Return a problem for each name that several evaluators share."""
+    names: dict[str, tuple[str, int]] = {}
+    for spec in (evaluator.spec for evaluator in evaluators):
+        names[spec.name] = spec.uses, names.get(spec.name, ("", 0))[1] + 1
     return [
         Problem(
             name,
-            f"{count} evaluators have this name; give each a unique name: "
-            "attach(…, name=…), {name: evaluator}, or `name:` in an eval file",
+            f"{count} evaluators have this name",
+            f"write {{uses: {uses}, name: …}} in an eval file, or {{name: evaluator}} or attach(…, name=…) in Python",
         )
-        for name, count in Counter(evaluator.spec.name for evaluator in evaluators).items()
+        for name, (uses, count) in names.items()
         if count > 1
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -25,6 +26,8 @@ CardState = Literal["none", "stale", "weak", "cannot tell", "ok"]
 # With fewer labels the intervals have not been checked by simulation.
 MIN_LABELS = 30
 MIN_KAPPA = 0.6
+# The share of disputed outputs above which people do not agree well enough to measure a judge.
+MAX_DISPUTED = 0.1
 # Labels that were drawn with a known probability; only these say how good the judge is.
 KNOWN_DRAWS = ("random", "stratified")
 # How many runs are searched for repeated verdicts.
@@ -77,7 +80,8 @@ class JudgeCard(msgspec.Struct, frozen=True):
     `state` is "none" (no labels), "stale" (labels of another version only), "weak" (`reason` says why), "cannot tell"
     (people or the judge give one verdict to every labelled output, so kappa is undefined) or "ok". `n` counts the
     labels of outputs that were drawn with a known probability, in `runs` runs; `labels` counts all by strategy.
-    `disputed` outputs have as many labels for as against.
+    `disputed` outputs of these draws have as many labels for as against, and are left out of `n`. `annotators` compares
+    each pair of people.
     """
 
     evaluator: str
@@ -98,7 +102,7 @@ class JudgeCard(msgspec.Struct, frozen=True):
     confusion: dict[str, int] = {}
     by: str = ""
     slices: tuple[Agreement, ...] = ()
-    annotators: Agreement | None = None
+    annotators: tuple[Agreement, ...] = ()
     length_bias: Correlation | None = None
     position_bias: Proportion | None = None
     stability: Proportion | None = None
@@ -148,7 +152,7 @@ def build_card(
         labels=dict(Counter(label.strategy for label in labels if not label.skipped)),
         skipped=sum(label.skipped for label in labels),
         disputed=evidence.disputed,
-        annotators=_compare_annotators(labels),
+        annotators=evidence.annotators,
         rate=correct_rate(own, own_items, any(item.output.item in evidence.stratified for item in own_items)),
         stability=_measure_stability(history, run, evaluator, digest, own),
         cost_per_verdict=_mean_cost(results, evaluator),
@@ -156,7 +160,7 @@ def build_card(
         **_measure_agreement(items),
         **_slice_agreement(history, items, by),
     )
-    other_versions = sum(label.evaluator_digest != digest for label in every)
+    other_versions = count_labelled(label for label in every if label.evaluator_digest != digest)
     verdicts = {output.passed for output in own}
     return _judge_state(card, other_versions, MIN_KAPPA if min_kappa is None else min_kappa, verdicts)
 
@@ -170,21 +174,28 @@ class _Evidence(NamedTuple):
     gold: dict[LabelledItem, bool]
     stratified: dict[LabelledItem, float | None]
     disputed: int
+    annotators: tuple[Agreement, ...]
 
 
 def _collect_evidence(history: History, run: RunMetadata, evaluator: str, labels: Sequence[HumanLabel]) -> _Evidence:
     outputs = {
         run_id: _read_outputs(history, run_id, evaluator) for run_id in {run.run_id, *(x.run_id for x in labels)}
     }
-    digests = {output.item: output.output_digest for judged in outputs.values() for output in judged}
+    by_item = {output.item: output for judged in outputs.values() for output in judged}
     # A resumed run may have replaced an output since it was labelled.
-    current = [x for x in labels if not x.output_digest or digests.get(x.item) == x.output_digest]
-    gold, disputed = decide_labels(current)
+    current = [
+        x
+        for x in labels
+        if not x.output_digest or (x.item in by_item and by_item[x.item].output_digest == x.output_digest)
+    ]
     drawn = {label.item for label in current if label.strategy in KNOWN_DRAWS and not label.skipped}
-    gold = {item: passed for item, passed in gold.items() if item in drawn}
+    counted = [label for label in current if label.item in drawn]
+    gold, disputed = decide_labels(counted)
     stratified = {label.item: label.probability for label in current if label.strategy == "stratified"}
     items = [item for judged in outputs.values() for item in weigh_labels(judged, gold, stratified)]
-    return _Evidence(current, outputs[run.run_id], items, gold, stratified, disputed)
+    clusters = {item: output.cluster for item, output in by_item.items()}
+    annotators = _compare_annotators(counted, clusters)
+    return _Evidence(current, outputs[run.run_id], items, gold, stratified, disputed, annotators)
 
 
 def read_state(history: History, run: RunMetadata, evaluator: str, min_kappa: float | None = None) -> JudgeCard:
@@ -193,7 +204,12 @@ def read_state(history: History, run: RunMetadata, evaluator: str, min_kappa: fl
     labels = history.labels(evaluator=evaluator)
     if any(label.evaluator_digest == digest for label in labels):
         return build_card(history, run, evaluator, min_kappa=min_kappa)
-    return _judge_state(JudgeCard(evaluator, digest, run.run_id, "none"), len(labels), 0.0)
+    return _judge_state(JudgeCard(evaluator, digest, run.run_id, "none"), count_labelled(labels), 0.0)
+
+
+def count_labelled(labels: Iterable[HumanLabel]) -> int:
+    """Count the labels of different annotators or outputs; an import into a rescored run repeats them."""
+    return len({(*x.item[1:], x.output_digest or x.run_id, x.annotator) for x in labels if not x.skipped})
 
 
 def decide_labels(labels: Iterable[HumanLabel]) -> tuple[dict[LabelledItem, bool], int]:
@@ -261,11 +277,23 @@ def measure_design_effect(values: Sequence[float], clusters: Sequence[Hashable])
 def _tabulate(items: Sequence[LabelledOutput]) -> Confusion:
     """Count verdicts, with the number of items reduced to the independent and equally weighted ones."""
     table = judge_rates.tabulate((item.people, item.output.passed, item.weight) for item in items)
-    if not items or not table.n:
-        return table
-    kish = len(items) * math.fsum(item.weight**2 for item in items) / math.fsum(item.weight for item in items) ** 2
+    return table.scale(_count_effective(items, items) / table.n) if items else table
+
+
+def _count_effective(group: Sequence[LabelledOutput], items: Sequence[LabelledOutput]) -> float:
+    """Return how many independent and equally weighted labels a group of `items` is worth (Kish); never more."""
     effect = measure_design_effect([item.people for item in items], [item.output.cluster for item in items])
-    return table.scale(1 / (kish * effect))
+    weight = math.fsum(item.weight for item in group)
+    return weight**2 / math.fsum(item.weight**2 for item in group) / effect if group else 0.0
+
+
+def _measure_recall(items: Sequence[LabelledOutput], people: bool) -> Proportion | None:
+    """Return how often the judge agrees with people where they pass an output, or fail it."""
+    group = [item for item in items if item.people is people]
+    weight = math.fsum(item.weight for item in group)
+    agreed = math.fsum(item.weight for item in group if item.output.passed is people)
+    effective = min(float(len(group)), _count_effective(group, items))
+    return make_proportion(min(1.0, agreed / weight) * effective, effective, len(group)) if group else None
 
 
 def _tabulate_verdicts(items: Sequence[LabelledOutput]) -> Confusion:
@@ -291,7 +319,7 @@ def make_proportion(count: float, effective_n: float, n: int | None = None) -> P
 def _agree(table: Confusion, n: int, name: str = "", sides: Sequence[str] = ("people", "the judge")) -> Agreement:
     share = make_proportion(table.both_passed + table.both_failed, table.n, n)
     constant = [
-        f"{sides[side]} {'passed' if passed else 'failed'} all {n:,} labelled outputs"
+        f"{sides[side]} {'passed' if passed else 'failed'} all {format_count(n, 'labelled output')}"
         for side, passed in table.list_constant_sides()
     ]
     return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name, " and ".join(constant))
@@ -303,13 +331,12 @@ def _measure_agreement(items: Sequence[LabelledOutput]) -> dict[str, Any]:
     table = _tabulate(items)
     counts = Counter((item.people, item.output.passed) for item in items)
     names = {"both_passed": (True, True), "only_people": (True, False), "only_judge": (False, True)}
-    passed = sum(item.people for item in items)
     errors = [float(item.output.passed) - float(item.people) for item in items]
     lengths = [math.log1p(item.output.length) for item in items]
     return {
         "agreement": _agree(table, len(items)),
-        "sensitivity": make_proportion(table.both_passed, table.both_passed + table.only_people, passed),
-        "specificity": make_proportion(table.both_failed, table.both_failed + table.only_judge, len(items) - passed),
+        "sensitivity": _measure_recall(items, people=True),
+        "specificity": _measure_recall(items, people=False),
         "confusion": {name: counts[key] for name, key in {**names, "both_failed": (False, False)}.items()},
         "length_bias": judge_rates.correlate(errors, lengths),
     }
@@ -355,20 +382,37 @@ def _make_rate(raw: Proportion, estimate: CorrectedRate, n: int, total: int) -> 
     return CardRate(raw, labels, estimate.value, estimate.interval, estimate.helps, effective, n, total)
 
 
-def _compare_annotators(labels: Sequence[HumanLabel]) -> Agreement | None:
-    """Compare the two annotators with the most items in common."""
+def _compare_annotators(
+    labels: Sequence[HumanLabel], clusters: Mapping[LabelledItem, Hashable]
+) -> tuple[Agreement, ...]:
+    """Compare each two annotators on the items that both labelled."""
     votes: dict[str, dict[LabelledItem, bool]] = {}
     for label in labels:
         if label.passed is not None:
             votes.setdefault(label.annotator, {})[label.item] = label.passed
-    names = sorted(votes)
-    pairs = [(a, b) for index, a in enumerate(names) for b in names[index + 1 :]]
-    if not pairs:
-        return None
-    first, second = max(pairs, key=lambda pair: len(votes[pair[0]].keys() & votes[pair[1]].keys()))
-    shared = votes[first].keys() & votes[second].keys()
-    table = judge_rates.tabulate((votes[first][item], votes[second][item], 1.0) for item in shared)
-    return _agree(table, len(shared), f"{first} and {second}", (first, second)) if shared else None
+    agreements = []
+    for first, second in combinations(sorted(votes), 2):
+        shared = sorted(votes[first].keys() & votes[second].keys())
+        if shared:
+            pairs = [(votes[first][item], votes[second][item]) for item in shared]
+            effect = measure_design_effect([float(a is b) for a, b in pairs], [clusters.get(i, i) for i in shared])
+            table = judge_rates.tabulate((a, b, 1 / effect) for a, b in pairs)
+            agreements.append(_agree(table, len(shared), f"{first} and {second}", (first, second)))
+    return tuple(agreements)
+
+
+def _find_disputes(card: JudgeCard, min_kappa: float) -> str:
+    """Say why people agree too little to measure a judge; empty if they do not."""
+    labelled = card.n + card.disputed
+    if card.disputed > MAX_DISPUTED * labelled:
+        share = f"{card.disputed} of {format_count(labelled, 'labelled output')}"
+        return f"people disagree on {share}, more than a tenth; these are left out, and are not left out at random"
+    for pair in card.annotators:
+        if pair.kappa is not None and pair.kappa_interval is not None and pair.kappa_interval[1] < min_kappa:
+            low, high = pair.kappa_interval
+            figures = f"kappa {pair.kappa:.2f}, {low:.2f} to {high:.2f}, n = {pair.n}"
+            return f"the annotators {pair.name} agree too little ({figures}) to show a kappa of {min_kappa:g}"
+    return ""
 
 
 def _measure_stability(
@@ -424,7 +468,7 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdict
     kappa, interval = (None, None) if card.agreement is None else (card.agreement.kappa, card.agreement.kappa_interval)
     reason, fix = "", f"{ask} --sample-size {max(2 * card.n, MIN_LABELS)}"
     if not card.n and other_versions:
-        state, reason = "stale", f"its {other_versions} labels belong to another version of the judge"
+        state, reason = "stale", f"its {format_count(other_versions, 'label')} belong to another version of the judge"
     elif not card.n:
         state, reason = "none", "no randomly drawn output is labelled yet"
     elif card.n < MIN_LABELS:
@@ -444,6 +488,10 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdict
     elif kappa < min_kappa:
         reason = f"kappa {kappa:.2f} ({interval[0]:.2f} to {interval[1]:.2f}, n = {card.n}) is below {min_kappa:g}"
         fix = f"improve the judge: proctor judge next {card.run_id} lists outputs that show its mistakes"
+    elif disputes := _find_disputes(card, min_kappa):
+        reason = disputes
+        size = card.n + card.disputed
+        fix = f"agree on what passes, and let another person decide: {ask} --sample-size {size} --annotator NAME"
     else:
         state, fix = "ok", ""
     return msgspec.structs.replace(card, state=state, reason=reason, fix=fix)

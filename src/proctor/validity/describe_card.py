@@ -80,10 +80,14 @@ def describe_worth(card: JudgeCard) -> str:
             f"{first} In this run it adds nothing beyond the labels: the interval of kappa on its labels includes 0, "
             f"or the labels are all alike. {_describe_labels_rate(rate)}"
         )
+    worth = (
+        f"without the judge you would need about {rate.effective_labels:.0f} labels for the same precision"
+        if round(rate.effective_labels) > rate.n
+        else "the labels alone would be as precise"
+    )
     return (
-        f"{first} Corrected pass rate {format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n} labels "
-        f"and {rate.total - rate.n} verdicts); without the judge you would need about {rate.effective_labels:.0f} "
-        "labels for the same precision."
+        f"{first} Corrected pass rate {format_percent(rate.value)} ({_percents(rate.interval)}, n = "
+        f"{format_count(rate.n, 'label')} and {format_count(rate.total - rate.n, 'verdict')}); {worth}."
     )
 
 
@@ -113,20 +117,15 @@ def _describe_numbers(card: JudgeCard) -> Iterator[str]:
         yield _row("agreement", _describe_share(card.agreement.share))
         yield _row("kappa", _describe_kappa(card.agreement).removeprefix("kappa "))
     for name, share, verb in (("sensitivity", card.sensitivity, "pass"), ("specificity", card.specificity, "fail")):
-        text = _describe_share(share, f"outputs that people {verb}")
+        text = _describe_share(share, f"output{'' if share and share.n == 1 else 's'} that people {verb}")
         yield _row(name, text if share else f"cannot tell: people {verb} none of the {card.n:,} labelled outputs")
     cells = card.confusion
     yield _row("people pass", f"judge passes {cells['both_passed']}, fails {cells['only_people']}")
     yield _row("people fail", f"judge passes {cells['only_judge']}, fails {cells['both_failed']}")
-    if (rate := card.rate) is not None:
-        yield _row("raw pass rate", _describe_share(rate.raw))
-        labels = rate.labels
-        # Labels drawn by verdict are the corrected rate themselves.
-        if labels.interval != rate.interval:
-            yield _row("labels alone", f"{format_percent(labels.value)} ({_percents(labels.interval)}, n = {rate.n})")
-        yield _row(
-            "corrected", f"{format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n} of {rate.total})"
-        )
+    if card.labels.get("stratified"):
+        yield _row("weights", "rates and kappa are weighted by inclusion probability; n and the counts above are not")
+    if card.rate is not None:
+        yield from _describe_rates(card.rate)
     bias = card.length_bias
     text = "not measured: all errors, or all lengths, are equal" if bias is None else _describe_bias(bias)
     yield _row("length bias", text)
@@ -136,10 +135,21 @@ def _describe_numbers(card: JudgeCard) -> Iterator[str]:
     yield _row("asked again", text or f"same verdict {_describe_share(card.stability)}")
     if card.cost_per_verdict is not None:
         yield _row("cost", f"{format_cost(card.cost_per_verdict)} per verdict")
-    if card.annotators is not None:
-        yield _row("annotators", f"{card.annotators.name}: {_describe_kappa(card.annotators)}")
+    for pair in card.annotators:
+        yield _row("annotators", f"{pair.name}: agreement {_describe_share(pair.share)}; {_describe_kappa(pair)}")
     for part in card.slices:
         yield _row(f"{card.by} {part.name}", f"agreement {_describe_share(part.share)}; {_describe_kappa(part)}")
+
+
+def _describe_rates(rate: CardRate) -> Iterator[str]:
+    yield _row("raw pass rate", _describe_share(rate.raw))
+    labels = rate.labels
+    # Labels drawn by verdict are the corrected rate themselves.
+    if not rate.helps or labels.interval != rate.interval:
+        yield _row("labels alone", f"{format_percent(labels.value)} ({_percents(labels.interval)}, n = {rate.n})")
+    if rate.helps:
+        text = f"{format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n} of {rate.total})"
+        yield _row("corrected", text)
 
 
 def _describe_bias(bias: tuple[float, Interval, int]) -> str:
@@ -162,7 +172,9 @@ def _describe_draws(card: JudgeCard) -> str:
     if card.skipped:
         facts.append(f"{card.skipped} skipped")
     if card.disputed:
-        facts.append(f"{card.disputed} disputed by the annotators")
+        facts.append(
+            f"{card.disputed} disputed by the annotators and left out: hard ones, so the figures may flatter the judge"
+        )
     return "; ".join(facts)
 
 
@@ -200,24 +212,41 @@ def describe_panel(panel: Panel) -> Iterator[str]:
         silent = [judge.name for judge in panel.judges if judge.errors in (0, panel.n)]
         limit = f", without {', '.join(silent)}, whose errors do not vary" if silent else ""
         yield (
-            f"{len(panel.judges)} judges are worth about {_describe_estimate(panel.effective)} independent ones: the "
+            f"{len(panel.judges)} judges are worth about {_describe_effective(panel)} independent ones: the "
             f"mean correlation of their errors is {_describe_estimate(panel.error_correlation)}{limit} ({count})."
         )
     for judge in panel.judges:
         yield _row(judge.name, f"wrong on {judge.errors}: {_describe_share(judge.error_rate)}")
-    yield _row("majority", f"wrong on {panel.majority_errors}: {_describe_share(panel.majority_rate)}")
+    tie = "" if len(panel.judges) % 2 else "; a tie counts as fail"
+    yield _row("majority", f"wrong on {panel.majority_errors}: {_describe_share(panel.majority_rate)}{tie}")
     if panel.drop is not None and panel.drop_gain is not None:
         gain = _describe_estimate(panel.drop_gain, 100)
         yield (
             f"Without {panel.drop} the majority is wrong on {panel.drop_errors} of {panel.n}: {gain} points fewer "
-            "errors."
+            f"errors{'; a tie counts as fail' if len(panel.judges) % 2 else ''}."
         )
     elif len(panel.judges) > 2:
         yield f"No judge can be shown to make the majority worse ({count})."
+    if panel.accuracy_gap is None:
+        yield (
+            "Accuracies cannot be estimated from the verdicts alone (Dawid and Skene): that takes three judges, "
+            "because the verdicts of two fit many accuracies equally well."
+        )
+        return
     yield (
         "Accuracies estimated from the verdicts alone (Dawid and Skene) differ from those by the labels by up to "
         f"{_describe_estimate(panel.accuracy_gap, 100)} points ({count})."
     )
+
+
+def _describe_effective(panel: Panel) -> str:
+    effective, correlation = panel.effective, panel.error_correlation
+    assert effective is not None
+    assert correlation is not None
+    if effective.interval is None and correlation.interval is not None:
+        limit = "most" if correlation.value <= 0 else "least"
+        return f"{effective.value:.2f} (the {limit} possible in every resample, so without an interval)"
+    return _describe_estimate(effective)
 
 
 def _describe_estimate(estimate: Estimate, scale: float = 1.0) -> str:

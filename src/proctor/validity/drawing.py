@@ -16,6 +16,8 @@ from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import EvalResult
 
 Stratum = tuple[bool, int]
+# The options of evaluators that say what is asked.
+CRITERIA = ("criterion", "criteria", "question", "rubric", "prompt")
 # The share of the labels that each verdict has at least in a stratified draw.
 MIN_VERDICT_SHARE = 0.25
 # With fewer labels per level of the score, strata are the verdicts alone.
@@ -64,6 +66,31 @@ def digest_evaluator(run: RunMetadata, name: str) -> str:
     specs = [find_evaluator(run, name)] if name else run.evaluators
     content = codec.encode([(spec.name, spec.uses, spec.parameters, spec.identity) for spec in specs])
     return blake2b(content, digest_size=8).hexdigest()
+
+
+def has_same_question(first: RunMetadata, second: RunMetadata, name: str) -> bool:
+    """True if an evaluator, or all of them (""), asks the same in two runs: criterion, rubric, prompt and scale.
+
+    Model, threshold and other options may differ. A function without these options may ask anything, so its code must
+    be the same.
+    """
+    specs, others = ([spec for spec in run.evaluators if name in ("", spec.name)] for run in (first, second))
+    return [spec.name for spec in specs] == [spec.name for spec in others] and all(
+        questions == list(_list_questions(b.parameters))
+        if (questions := list(_list_questions(a.parameters)))
+        else a.uses == b.uses and (":" not in a.uses or a.identity == b.identity)
+        for a, b in zip(specs, others, strict=True)
+    )
+
+
+def _list_questions(parameters: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the options that say what is asked, also those of the evaluators inside."""
+    pairs = sorted(parameters.items()) if isinstance(parameters, Mapping) else []
+    for key, value in pairs or ([("", part) for part in parameters] if isinstance(parameters, list | tuple) else []):
+        if key in (*CRITERIA, "scale"):
+            yield key, value
+        else:
+            yield from _list_questions(value)
 
 
 def digest_output(output: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -26,16 +26,20 @@ COLUMNS = HumanLabel.__struct_fields__
 ALIASES = {"sample": "sample_id", "label": "passed", "verdict": "passed"}
 
 
+def show_item(item: LabelledItem) -> dict[str, Any]:
+    """Return the fields of an item as people and files have them: epochs are counted from 1, and from 0 in records."""
+    return {**item._asdict(), "epoch": item.epoch + 1}
+
+
 def write_labels(labels: Sequence[HumanLabel], path: Path) -> None:
     """Write labels to a CSV file or a file of JSON lines, as the extension says."""
-    # A default is left out of stored records, but how an output was drawn must be explicit in a file.
-    rows = [{**msgspec.to_builtins(label), "strategy": label.strategy} for label in labels]
+    # A default is left out of stored records, but which output it is and how it was drawn must be explicit in a file.
+    rows = [{**msgspec.to_builtins(label), **show_item(label.item), "strategy": label.strategy} for label in labels]
     if _check_extension(path) == ".csv":
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        # People count epochs from 1; JSON lines hold the stored numbers.
-        writer.writerows({**row, "epoch": label.epoch + 1} for row, label in zip(rows, labels, strict=True))
+        writer.writerows(rows)
         path.write_text(text.getvalue(), encoding="utf-8")
     else:
         path.write_bytes(b"".join(codec.encode(row) + b"\n" for row in rows))
@@ -49,19 +53,27 @@ def read_labels(
     annotator: str,
     digest: str,
     now: datetime,
+    same_question: Callable[[str, str], bool] = lambda _run_id, _digest: True,
 ) -> list[HumanLabel]:
     """Read labels of the outputs of one run and evaluator; one error lists all problems of the file.
 
-    A row needs `sample_id` and `passed`. `strategy` says how the outputs were drawn if the rows do not.
+    A row needs `sample_id` and `passed`. `strategy` says how the outputs were drawn if the rows do not. If a row names
+    another version of the evaluator, `same_question` says whether that one of a run asked the same.
     """
     by_item = {output.item: output for output in outputs}
     run_id, evaluator = (outputs[0].item.run_id, outputs[0].item.evaluator) if outputs else ("", "")
     rows = list(_read_rows(path))
+    if not rows:
+        fix = "write a header and one row for each label: sample_id,passed,strategy"
+        raise UsageError("the file has no labels", where=str(path), fix=fix)
+    _check_question(path, [row for _, row in rows], digest, same_question)
     labels, problems = [], []
     for where, row in rows:
         try:
             fields = _read_fields(row, {"run_id": run_id, "evaluator": evaluator, "annotator": annotator})
             item = LabelledItem(run_id, fields["sample_id"], fields["configuration"], fields["epoch"], evaluator)
+            if row.get("epoch") in ("", None) and item._replace(epoch=1) in by_item:
+                raise ValueError(f"epoch is missing: sample {item.sample_id!r} has several")
             fields = _complete(fields, item, by_item, strategy, digest, now)
             fields["probability"] = fields["probability"] or _probability(fields["strategy"], rows, outputs)
             labels.append(msgspec.convert(fields, HumanLabel, strict=False))
@@ -71,8 +83,26 @@ def read_labels(
             problems.append(Problem(where, error.what))
     if problems:
         fix = "give each row sample_id and passed (true or false), and add a strategy column or --strategy random"
+        if all("epoch" in problem.what for problem in problems):
+            fix = "count epochs from 1, as `proctor label --json` and --export do"
         raise ConfigError("the labels cannot be imported", where=str(path), problems=problems, fix=fix)
     return labels
+
+
+def _check_question(
+    path: Path, rows: Sequence[Mapping[str, Any]], digest: str, same_question: Callable[[str, str], bool]
+) -> None:
+    """Refuse labels of another version of the evaluator, unless it asked the same question."""
+    versions = {(str(row.get("run_id") or ""), str(row.get("evaluator_digest") or "")) for row in rows}
+    others = {version for version in versions if version[1] not in ("", digest) and not same_question(*version)}
+    if others:
+        names = ", ".join(sorted({f"{version} of run {run_id or '(unknown)'}" for run_id, version in others}))
+        raise UsageError(
+            f"the labels answer the question of version {names}, and this run's evaluator ({digest}) asks another "
+            "question, or that version is not known here",
+            where=str(path),
+            fix="label this run, or add --same-question if people would give the same answers",
+        )
 
 
 def _read_fields(row: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,9 +123,6 @@ def _read_fields(row: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[st
         raise ValueError("withdrawn labels cannot be imported")
     if fields["skipped"] == (fields.get("passed") is not None):
         raise ValueError("passed is missing")
-    epoch = str(fields.get("epoch", 0))
-    if not epoch.isdecimal():
-        raise ValueError("epochs are counted from 1" if epoch == "-1" else f"epoch must be an integer, got {epoch!r}")
     if fields.get("evaluator", defaults["evaluator"]) != defaults["evaluator"]:
         raise ValueError(
             f"the label is for evaluator {fields['evaluator']!r}, not {defaults['evaluator'] or 'overall'!r}"
@@ -108,9 +135,17 @@ def _read_fields(row: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[st
         **source,
         "sample_id": str(fields["sample_id"]),
         "configuration": configuration,
-        "epoch": int(epoch),
+        "epoch": _read_epoch(str(fields.get("epoch", 1)).strip()) - 1,
         "source": fields.get("run_id", ""),
     }
+
+
+def _read_epoch(epoch: str) -> int:
+    if not epoch.removeprefix("-").isdecimal():
+        raise ValueError(f"epoch must be an integer, got {epoch!r}")
+    if int(epoch) < 1:
+        raise ValueError(f"epoch {epoch} does not exist: epochs are counted from 1")
+    return int(epoch)
 
 
 def _complete(
@@ -124,6 +159,11 @@ def _complete(
     """Bind a row to an output of the run: its ids, its digests, and how it was drawn."""
     output = outputs.get(item)
     if output is None:
+        others = [each.epoch for each in outputs if each[1:3] == item[1:3]]
+        if others and item.epoch > (last := max(others)):
+            raise ValueError(
+                f"epoch {item.epoch + 1} of sample {item.sample_id!r} does not exist: the last is {last + 1}"
+            )
         where = "" if (item.configuration, item.epoch) == (DEFAULT_CONFIGURATION, 0) else f" in {item.configuration}"
         raise ValueError(f"the run has no verdict on sample {item.sample_id!r}{where}")
     if fields.get("output_digest", output.output_digest) != output.output_digest:
@@ -160,8 +200,6 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if extension == ".csv":
         for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=2):
             cells: dict[str, Any] = {name: value for name, value in row.items() if name is not None}
-            if str(epoch := cells.get("epoch") or "").isdecimal():
-                cells["epoch"] = int(epoch) - 1
             yield f"{path}:{number}", cells
         return
     yield from _read_json_lines(path, text.splitlines())

@@ -13,10 +13,7 @@ from proctor.ports import History
 from proctor.records.label import HumanLabel, LabelledItem, Strategy
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
-from proctor.validity.drawing import DrawnOutput, JudgedOutput, digest_evaluator, draw, list_judged_outputs
-
-# The options of evaluators that say what is asked.
-CRITERIA = ("criterion", "criteria", "question", "rubric", "prompt")
+from proctor.validity.drawing import CRITERIA, DrawnOutput, JudgedOutput, digest_evaluator, draw, list_judged_outputs
 
 
 def user_name() -> str:

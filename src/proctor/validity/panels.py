@@ -30,6 +30,8 @@ RESAMPLES = 500
 MIN_KNOWN = 0.9
 CORRELATION, EFFECTIVE, GAP, GAIN = "correlation", "effective", "gap", "gain of dropping "
 MIN_PANEL_LABELS = 30
+# Two judges have 3 free counts of verdicts, and Dawid and Skene's model 5 unknowns; three have 7 of each.
+MIN_DAWID_SKENE = 3
 
 Verdicts = Mapping[str, Sequence[bool]]
 
@@ -37,15 +39,18 @@ Verdicts = Mapping[str, Sequence[bool]]
 class PanelJudge(msgspec.Struct, frozen=True):
     """One judge of a panel: its errors on the labelled outputs, and its accuracy estimated without labels.
 
-    `errors` counts outputs, `error_rate` weights them as they were drawn. `sensitivity` and `specificity` are Dawid and
-    Skene's, from the agreement of the judges alone.
+    `errors` counts outputs, `error_rate` weights them as they were drawn. `sensitivity` and `specificity` are by the
+    labels: how often the judge passes what people pass, and fails what they fail. Those of Dawid and Skene come from
+    the agreement of the judges alone; None for fewer than three judges, which do not determine them.
     """
 
     name: str
     errors: int
     error_rate: Proportion | None
-    sensitivity: float
-    specificity: float
+    sensitivity: Proportion | None
+    specificity: Proportion | None
+    dawid_skene_sensitivity: float | None
+    dawid_skene_specificity: float | None
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -65,7 +70,8 @@ class Panel(msgspec.Struct, frozen=True):
     same precision; both are None if no two judges made errors. `drop` is the judge without which the majority makes
     fewest errors, and `drop_gain` the share of outputs on which it no longer errs; None if that may be no gain.
     `accuracy_gap` is how far Dawid and Skene's accuracy of a judge is from the labels' at most: a large gap means that
-    the judges share their errors. `effective_n` is how many independent and equally weighted labels there are.
+    the judges share their errors; None for fewer than three judges. `effective_n` is how many independent and equally
+    weighted labels there are.
     """
 
     n: int
@@ -78,7 +84,7 @@ class Panel(msgspec.Struct, frozen=True):
     drop: str | None
     drop_errors: int | None
     drop_gain: Estimate | None
-    accuracy_gap: Estimate
+    accuracy_gap: Estimate | None
 
 
 class _Row(NamedTuple):
@@ -136,23 +142,30 @@ def measure_panel(
     best = max(gains, key=lambda name: (gains[name] or NO_GAIN).value, default=None)
     gain = None if best is None else gains[best]
     is_useful = gain is not None and gain.interval is not None and gain.interval[0] > 0
-    accuracies, gap = estimate_accuracies(verdicts), estimates[GAP]
-    assert gap is not None
+    accuracies = estimate_accuracies(verdicts)
     return Panel(
         n,
         _count_effective(rows),
-        tuple(
-            PanelJudge(name, *_measure_errors(rows, [row.has_error(i) for row in rows]), *accuracies[name])
-            for i, name in enumerate(names)
-        ),
+        tuple(_measure_judge(rows, i, name, accuracies[name]) for i, name in enumerate(names)),
         correlation,
         effective,
         *_measure_errors(rows, [row.fails_majority() for row in rows]),
         best if is_useful else None,
         sum(row.fails_majority(names.index(best)) for row in rows) if is_useful and best is not None else None,
         gain if is_useful else None,
-        gap,
+        estimates[GAP],
     )
+
+
+def _measure_judge(
+    rows: Sequence[_Row], index: int, name: str, accuracy: tuple[float, float] | tuple[None, None]
+) -> PanelJudge:
+    def share_right(truth: bool) -> Proportion | None:
+        cases = [row for row in rows if row.truth is truth]
+        return _measure_errors(cases, [not row.has_error(index) for row in cases])[1] if cases else None
+
+    errors, rate = _measure_errors(rows, [row.has_error(index) for row in rows])
+    return PanelJudge(name, errors, rate, share_right(True), share_right(False), *accuracy)
 
 
 def _count_effective(rows: Sequence[_Row]) -> float:
@@ -192,7 +205,7 @@ def _compute_figures(rows: Sequence[_Row], names: Sequence[str]) -> dict[str, fl
     figures = {
         CORRELATION: mean,
         EFFECTIVE: None if mean is None else effective_judges(len(names), mean),
-        GAP: _measure_accuracy_gap(rows, names),
+        GAP: _measure_accuracy_gap(rows, names) if len(names) >= MIN_DAWID_SKENE else None,
     }
     # A panel of two has no majority without one of them.
     if len(names) > 2:
@@ -210,7 +223,9 @@ def _estimate(
         return None
     known = [number for each in resampled if (number := each[key]) is not None]
     is_enough = units > 1 and len(known) >= MIN_KNOWN * len(resampled)
-    return Estimate(value, Resampled(known, units).interval() if is_enough else None)
+    interval = Resampled(known, units).interval() if is_enough else None
+    # Correlations below 0 count as 0, so resamples that all have one give an interval of no width.
+    return Estimate(value, None if key == EFFECTIVE and interval and interval[0] == interval[1] else interval)
 
 
 def _measure_accuracy_gap(rows: Sequence[_Row], names: Sequence[str]) -> float:
@@ -226,11 +241,14 @@ def _measure_accuracy_gap(rows: Sequence[_Row], names: Sequence[str]) -> float:
     return max(gaps)
 
 
-def estimate_accuracies(verdicts: Verdicts) -> dict[str, tuple[float, float]]:
+def estimate_accuracies(verdicts: Verdicts) -> dict[str, tuple[float, float] | tuple[None, None]]:
     """Estimate sensitivity and specificity of each judge from their agreement alone (Dawid and Skene 1979).
 
-    It assumes independent errors, which judges rarely have: use it only next to labels.
+    It assumes independent errors, which judges rarely have: use it only next to labels. Fewer than three judges do not
+    determine them.
     """
+    if len(verdicts) < MIN_DAWID_SKENE:
+        return dict.fromkeys(verdicts, (None, None))
     patterns = Counter(zip(*verdicts.values(), strict=True))
     return dict(zip(verdicts, _estimate_accuracies(patterns, len(verdicts)), strict=True))
 

@@ -143,7 +143,9 @@ class LabelPages:
         if index is None:
             remaining = (i for i, each in enumerate(session.drawn) if each.output.item not in labels)
             index = next(remaining, None)
-        page = {"total": len(session.drawn), "labelled": len(labels), "output": None, "comment": ""}
+        skipped = sum(label.skipped for label in labels.values())
+        counts = {"total": len(session.drawn), "labelled": len(labels) - skipped, "skipped": skipped}
+        page: dict[str, Any] = {**counts, "output": None, "comment": ""}
         if index is None:
             return page
         drawn = session.drawn[index]

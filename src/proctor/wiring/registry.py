@@ -251,6 +251,9 @@ class Registry:
         if errors or clashes:
             problems = [problem for place, error in errors for problem in flatten_problems(error, place)] + clashes
             fix = "correct these entries; `proctor evaluators NAME` lists the parameters of an evaluator"
+            if clashes:
+                names = f"give each evaluator a unique name: {clashes[0].fix}"
+                fix = f"{fix}; {names}" if errors else names
             raise EvaluatorError("some evaluators cannot be built", problems=problems, fix=fix)
         return tuple(built)
 

@@ -122,8 +122,8 @@ class CorrectedRate(NamedTuple):
     """The pass rate that people would give, from labels of some items and a judge's verdicts on all.
 
     `helps` is False if the judge adds nothing: `value` and `interval` are then those of the labels alone, which are
-    also `labels_value` and `labels_interval`. `effective_labels` is the number of labels that would give the same
-    precision without the judge.
+    also `labels_value` and `labels_interval`. `effective_labels` is the number of labels whose own interval would be
+    as wide as `interval`.
     """
 
     value: float
@@ -145,16 +145,24 @@ def corrected_rate(table: Confusion, judge_passed: float, others: float, confide
     n, labels_value = table.n, table.people_passed / table.n
     labels_interval = wilson_interval(table.people_passed, n, confidence) or (0.0, 1.0)
     kappa = kappa_interval(table, confidence)
-    correlation = table.correlation
-    if others < 2 or kappa is None or kappa[0] <= 0 or correlation is None:
+    if others < 2 or kappa is None or kappa[0] <= 0 or table.correlation is None:
         return CorrectedRate(labels_value, labels_interval, False, labels_value, labels_interval, n, n)
     value, _ = _prediction_powered(table, judge_passed, others)
     center, error = _prediction_powered(table.add(0, SMOOTHING, SMOOTHING, 0), judge_passed, others)
     half = student_t_quantile((1 + confidence) / 2, n) * error
-    effective = n / max(1e-9, 1 - correlation**2 * others / (n + others))
-    return CorrectedRate(
-        _clip(value), (_clip(center - half), _clip(center + half)), True, labels_value, labels_interval, effective, n
-    )
+    value, interval = _clip(value), (_clip(center - half), _clip(center + half))
+    effective = count_labels(value, interval, confidence)
+    return CorrectedRate(value, interval, True, labels_value, labels_interval, effective, n)
+
+
+def count_labels(rate: float, interval: Interval, confidence: float = 0.95) -> float:
+    """Return how many labels with this pass rate have an interval (Wilson) as wide as `interval`."""
+    low, high, width = 1e-3, 1e9, interval[1] - interval[0]
+    for _ in range(100):
+        middle = math.sqrt(low * high)
+        start, end = wilson_interval(rate * middle, middle, confidence) or (0.0, 1.0)
+        low, high = (middle, high) if end - start > width else (low, middle)
+    return low
 
 
 def _prediction_powered(table: Confusion, judge_passed: float, others: float) -> tuple[float, float]:
@@ -191,9 +199,8 @@ def stratified_rate(table: Confusion, judge_passed: float, total: float, confide
     variance += strata[0][2] * strata[1][2] * (rates[0] - rates[1]) ** 2 / total
     half = student_t_quantile((1 + confidence) / 2, max(1.0, n - 1)) * math.sqrt(variance)
     interval = _clip(center - half), _clip(center + half)
-    smooth_value = min(1 - SMOOTHING / n, max(SMOOTHING / n, value))
-    effective = smooth_value * (1 - smooth_value) / variance if variance else n
-    return CorrectedRate(value, interval, True, value, interval, effective, n)
+    value = _clip(value)
+    return CorrectedRate(value, interval, True, value, interval, count_labels(value, interval, confidence), n)
 
 
 def _clip(value: float) -> float:

@@ -186,16 +186,21 @@ class LabelPage {
   }
 
   #show(state) {
-    const { total, labelled, output, comment } = state;
+    const { total, labelled, skipped, output, comment } = state;
+    const done = labelled + skipped;
     this.item = output?.id;
     this.comment.value = comment;
     this.progress.max = total;
-    this.progress.value = labelled;
+    this.progress.value = done;
     replaceContent(this.problem);
-    this.count.textContent = `${formatInteger(labelled)} of ${formatInteger(total)} labelled`;
-    for (const control of this.tools.querySelectorAll("button, input"))
-      control.disabled = control.dataset.action === "undo" ? labelled === 0 : !output;
-    if (!output) return this.#showEnd(total);
+    const skips = skipped ? `, ${formatInteger(skipped)} skipped` : "";
+    this.count.textContent = `${formatInteger(labelled)} of ${formatInteger(total)} labelled${skips}`;
+    for (const control of this.tools.querySelectorAll("button, input")) {
+      const isUndo = control.dataset.action === "undo";
+      control.disabled = isUndo ? done === 0 : !output;
+      control.hidden = !isUndo && !output;
+    }
+    if (!output) return this.#showEnd(state);
     this.sampleId = output.sample_id;
     this.heading.textContent = `Output ${formatInteger(output.position)} of ${formatInteger(total)}: ${this.#askQuestion()}`;
     replaceContent(
@@ -218,11 +223,12 @@ class LabelPage {
     return evaluator ? `does it pass “${evaluator}”?` : "does it pass?";
   }
 
-  #showEnd(total) {
+  #showEnd({ total, labelled, skipped }) {
     const { evaluator, annotator, strategy, size } = this.settings;
-    this.heading.textContent = total
-      ? `Done: ${annotator} has labelled all ${formatCount(total, "drawn output")}.`
-      : "There is no output to label.";
+    const all = skipped
+      ? `${formatInteger(labelled)} of ${formatCount(total, "drawn output")} and skipped ${formatInteger(skipped)}`
+      : `all ${formatCount(total, "drawn output")}`;
+    this.heading.textContent = total ? `Done: ${annotator} has labelled ${all}.` : "There is no output to label.";
     const judges = h("a", { href: makeLink(["runs", this.choices.run_id, "judges"]) }, "All judges of this run");
     const link = makeLink(["label", this.reference], { evaluator, strategy, size: String(2 * size) });
     const more = total >= size && h("a", { href: link }, "Label more outputs");
