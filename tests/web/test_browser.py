@@ -292,7 +292,9 @@ def test_outputs_are_labelled_by_keyboard(browser: Any, tmp_path: Path) -> None:
             1,
         ]
         page.get_by_text("card weak").wait_for()
-        assert "4 labels, and a card needs 30" in page.locator("main").inner_text()
+        shown = page.locator("main").inner_text()
+        assert "4 labels, and a card needs 30" in shown
+        assert "labels alone" in shown
         assert find_barriers(page) == []
         assert window.problems == []
     labels = history.labels(run_id="run-00")

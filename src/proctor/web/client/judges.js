@@ -72,9 +72,9 @@ function renderCard(runId, { evaluator, state, reason, fix, n, agreement, rate, 
   const facts = [
     agreement?.share && `agreement ${rated(agreement.share)}`,
     kappa && `kappa ${agreement.kappa.toFixed(2)} (95% ${kappa})`,
-    n > 0 && `n = ${formatInteger(n)} labels`,
+    n > 0 && `n = ${formatCount(n, "label")}`,
     rate && `raw pass rate ${rated(rate.raw)}`,
-    rate && `corrected ${rated(rate)}, n = ${formatInteger(rate.n)} of ${formatInteger(rate.total)}`,
+    rate && `${rate.helps ? "corrected" : "labels alone"} ${rated(rate)}, n = ${formatInteger(rate.n)} of ${formatInteger(rate.total)}`,
   ].filter(Boolean);
   return h(
     "div",
