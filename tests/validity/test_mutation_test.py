@@ -168,6 +168,19 @@ def test_together_evaluators_notice_at_least_what_each_of_them_notices(table: li
     assert report.undecided == sum("failed" not in row and bool({"error", "budget"} & {*row}) for row in judged)
 
 
+def test_faults_put_to_some_evaluators_only_are_left_out_and_counted() -> None:
+    """`a` passes 4 outputs and `b` 10: six of the ten faults were not put to `a`, and say nothing about both."""
+    names = [MUTATIONS["changed_number"]]
+    plans = [
+        plan_mutants(EvaluatorSpec(n, n), results(count, name=n), is_scored=True, mutations=names)
+        for n, count in (("a", 4), ("b", 10))
+    ]
+    report = run_mutation_test(plans, lambda n, trials: [FAILED if n == "a" else PASSED] * len(trials))
+    assert report.any_evaluator is not None
+    assert (report.any_evaluator.value, report.any_evaluator.n, report.not_shared) == (1.0, 4, 6)
+    assert "of the planted faults put to all of them (6 put to only some of them are left out)" in report.answer
+
+
 def test_a_rule_without_verdicts_gets_as_many_passing_outputs_as_asked_for() -> None:
     """Every third of 90 outputs passes; `sample_size=20` changes 20 of those 30, not the third of 20 drawn ones."""
     stored = results(90, FAILED)

@@ -89,7 +89,7 @@ def _render(analysis: ItemAnalysis) -> Iterator[str]:
 
 def _describe_core(core: CoreSet, ids: str, analysis: ItemAnalysis) -> str:
     error, size = core.error, len(core.sample_ids)
-    advice = "" if core.is_better_than_random else "not recommended: not shown to be better than random samples; "
+    advice = "" if core.is_better_than_random else "not shown to be better than random samples; "
     return (
         f"({size} of {core.of} samples): {ids}\n"
         f"  {advice}error of its pass rate on configurations that did not choose it (n = "

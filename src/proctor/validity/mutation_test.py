@@ -106,8 +106,9 @@ class EvaluatorMutations(msgspec.Struct, frozen=True):
 class MutationReport(msgspec.Struct, frozen=True):
     """The evaluators of a run, tested with mutants.
 
-    `any_evaluator` is the share of faults that at least one evaluator noticed, among those with a verdict of any.
-    `undecided` counts the faults in it that nobody noticed while an evaluator gave no verdict (an error, say).
+    `any_evaluator` is the share of faults that at least one evaluator noticed, among those put to all of them.
+    `undecided` counts the faults in it that nobody noticed while an evaluator gave no verdict (an error, say), and
+    `not_shared` the faults that only some evaluators were asked about.
     """
 
     run_id: str
@@ -118,6 +119,7 @@ class MutationReport(msgspec.Struct, frozen=True):
     weakest: str | None
     answer: str
     undecided: int = 0
+    not_shared: int = 0
 
 
 def plan_mutants(
@@ -202,10 +204,10 @@ def run_mutation_test(
         plan.left_out += len(plan.mutants) - len(pairs)
         tested.append(_tally(plan, pairs))
     weakest = _find_weakest(tested)
-    together, undecided = _rate_any_evaluator(verdicts) if len(plans) > 1 else (None, 0)
-    answer = _describe(tested, weakest, together, undecided)
+    together, undecided, rest = _rate_any_evaluator(verdicts, len(plans)) if len(plans) > 1 else (None, 0, 0)
+    answer = _describe(tested, weakest, together, undecided, rest)
     name = weakest.evaluator if weakest else None
-    return MutationReport(run_id, run_name, seed, tested, together, name, answer, undecided)
+    return MutationReport(run_id, run_name, seed, tested, together, name, answer, undecided, rest)
 
 
 def _select_passing(plan: MutationPlan, score: ScoreTrials) -> None:
@@ -265,10 +267,13 @@ def _share(known: Sequence[tuple[Mutant, bool]], errors: int = 0, skipped: int =
     )
 
 
-def _rate_any_evaluator(verdicts: Iterable[tuple[Mutant, Score | None]]) -> tuple[MetricValue | None, int]:
-    """Return the share of faults that at least one evaluator notices, among those with a verdict, and the undecided.
+def _rate_any_evaluator(
+    verdicts: Iterable[tuple[Mutant, Score | None]], evaluators: int
+) -> tuple[MetricValue | None, int, int]:
+    """Return the share of faults that at least one evaluator notices, the undecided, and those not put to all.
 
-    An undecided fault was noticed by nobody while an evaluator gave no verdict: it counts as not noticed.
+    The share is of the faults that were put to all evaluators and judged by at least one. An undecided fault was
+    noticed by nobody while an evaluator gave no verdict: it counts as not noticed.
     """
     by_fault: dict[Any, tuple[Mutant, list[bool | None]]] = {}
     for mutant, score in verdicts:
@@ -276,9 +281,14 @@ def _rate_any_evaluator(verdicts: Iterable[tuple[Mutant, Score | None]]) -> tupl
             key = (*_trial_key(mutant.trial), mutant.mutation.name)
             flag = score.passed is False if score is not None and score.ok else None
             by_fault.setdefault(key, (mutant, []))[1].append(flag)
-    known = [(mutant, flags) for mutant, flags in by_fault.values() if any(flag is not None for flag in flags)]
+    judged = [(mutant, flags) for mutant, flags in by_fault.values() if any(flag is not None for flag in flags)]
+    known = [(mutant, flags) for mutant, flags in judged if len(flags) == evaluators]
     undecided = sum(None in flags and not any(flags) for _, flags in known)
-    return (_share([(mutant, any(flags)) for mutant, flags in known]) if known else None), undecided
+    return (
+        (_share([(mutant, any(flags)) for mutant, flags in known]) if known else None),
+        undecided,
+        len(judged) - len(known),
+    )
 
 
 def _verdict(mutant: Mutant, score: Score) -> MutantVerdict:
@@ -297,13 +307,15 @@ def _describe(
     weakest: EvaluatorMutations | None,
     together: MetricValue | None,
     undecided: int,
+    not_shared: int,
 ) -> str:
     if not any(t.kills or t.false_alarms.n for t in tested):
         return "Cannot tell: no mutant was scored, because no evaluator passed an output that a mutation applies to."
     sentences = []
     if together is not None and together.value is not None:
+        rest = f" ({not_shared} put to only some of them are left out)" if not_shared else ""
         sentences.append(
-            f"At least one evaluator notices {describe_rate(together)} of the planted faults that any of them judged."
+            f"At least one evaluator notices {describe_rate(together)} of the planted faults put to all of them{rest}."
         )
         if undecided:
             ceiling = together.value + undecided / together.n
