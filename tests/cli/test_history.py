@@ -245,7 +245,7 @@ def test_several_configurations_have_no_rate_together(project: Project) -> None:
         tables = {n: {"pass_rate": MetricValue(rate, 2)} for n, rate in zip(names, rates, strict=True)}
         history.finish(run, {"pass_rate": MetricValue(0.7, 2)}, tables)
     result = {row.split()[0]: row for row in project.proctor("runs").out.splitlines()}
-    assert " 50.0–97.0% " in result["far"]
+    assert " 50.0% … 97.0% " in result["far"]
     assert " 50.0% " in result["same"]
     assert " — " in result["none"]
 

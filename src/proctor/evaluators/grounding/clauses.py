@@ -13,6 +13,8 @@ _MEANINGFUL = ("content", "name", "number")
 # A clause is invented if this share of its meaningful words is new, and this many of them; fewer if one of them is a
 # name or a number. A clause before it must have at most the other share of new words.
 MIN_NEW_SHARE, MAX_NEW_SHARE, MIN_NEW_WORDS, MIN_NEW_WITH_ENTITY = 0.6, 0.35, 4, 3
+# A longer clause says more than that the context is silent; the patterns search the rest of a clause several times.
+MAX_SILENCE = 400
 
 
 @functools.cache
@@ -35,7 +37,7 @@ def _compile_silence() -> tuple[re.Pattern[str], re.Pattern[str]]:
         rf"|(?:i\s+(?:cannot|can['’]t|could\s+not|couldn['’]t)\s+(?:find|tell|determine)\b|.*\s{deny}\s+(?:\w+ly\s+)?"
         rf"(?:{participles}|known)\b).*{anywhere}"
     )
-    start = r"^\W*(?:(?:however|unfortunately|but|and|although|while|sorry)\W+)?"
+    start = r"^\W{0,10}(?:(?:however|unfortunately|but|and|although|while|sorry)\W+)?"
     mention = rf"{start}(?:{source}|it|only)\s+(?:(?:only|merely|just)\s+)?(?:(?:{verbs})e?s\s+)?(?:only\s+)?that\s+"
     return re.compile(start + rf"(?:{silence})", re.IGNORECASE), re.compile(mention, re.IGNORECASE)
 
@@ -58,7 +60,7 @@ def remove_silence(sentence: str) -> str:
     silence, mention = _compile_silence()
     # "…, only that" begins a claim.
     clauses = split_clauses(re.sub(r",\s+(?=(?:only|just)\s+that\b)", "; ", sentence))
-    stated = [clause for clause in clauses if not silence.match(clause)]
+    stated = [clause for clause in clauses if len(clause) > MAX_SILENCE or not silence.match(clause)]
     text = sentence if len(stated) == len(clauses) else ", ".join(stated)
     return mention.sub("", text)
 

@@ -281,9 +281,10 @@ def create_refusal_policy(required: bool) -> Policy:
         reading = read_refusal(case.text)
         complies = reading.refused == required
         span = {"kind": "refusal", "start": reading.start, "end": reading.end, "act": reading.act}
+        act = "" if reading.act == "declines" else f" ({reading.act})"
         return Ruling(
             complies,
-            f"the answer declines ({reading.act})" if reading.refused else _NOT_DECLINED,
+            f"the answer declines{act}" if reading.refused else _NOT_DECLINED,
             findings=[span] if reading.refused and not complies else [],
             details={"refused": reading.refused, "language": "reads English only"},
         )
