@@ -243,6 +243,9 @@ STATED: list[tuple[str, float | str, float]] = [
     ("Many would say the answer is 15. In fact it is 16.", 16, 15),
     ("The answer would be 30 if Dana came, but since she doesn't, it's 25.", 25, 30),
     ("Common mistake: the answer is 9.\nCorrect: 8", 8, 9),
+    ("Each crate holds 15 jars and there are 6 crates. That's 90 jars.", 90, 15),
+    ("The bike was $200, and the discount is 25%. That means you pay $150.", 150, 200),
+    ("It weighs 2 * 7 = 14 kg. That is 14 kg.", 14, 7),
 ]
 # Answers that state several results, or none clearly, and numbers that get no verdict.
 UNDECIDED: list[tuple[str, tuple[float, ...]]] = [
@@ -297,6 +300,13 @@ UNDECIDED: list[tuple[str, tuple[float, ...]]] = [
     ("Therefore 40 were baked and 12 remain.", (40, 12)),
     ("It's 6 more than 11.", (6, 11)),
     ("So she spent $45, and she has $15 left.", (45, 15)),
+    # The last sentence may only explain or convert the result.
+    ("Renting the boat costs $80. That is $16 for each of you.", (80, 16)),
+    ("He saves 260 euros a year. That's 5 euros a week.", (260, 5)),
+    ("There are 18 tiles left over. That is because he broke 2.", (18, 2)),
+    ("The path is 8 miles long. That's about 13 km.", (8, 13)),
+    ("The class needs 36 pencils. This means 3 packs.", (36, 3)),
+    ("There are 21 plums left. So each of them could take 7.", (21, 7)),
 ]
 
 

@@ -258,7 +258,8 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
         choice = sentences.compare(index, choice)
     else:
         later = [number for i in range(index + 1, len(sentences.texts)) for number in sentences[i]]
-        choice = choice._replace(rivals=[*choice.rivals, *later, *sentences.find_checked_numbers(index)])
+        explained = sentences.find_explained_numbers(index, choice)
+        choice = choice._replace(rivals=[*choice.rivals, *later, *sentences.find_checked_numbers(index), *explained])
     best, rivals, details, is_result = choice
     if not is_result and ambiguity.is_restated(sentence, best):
         rivals = [*rivals, *(word for word in _find_undenied_words(sentence) if word.end <= best.start)]
@@ -338,6 +339,22 @@ class _Sentences:
         lines = range(max(0, index - _MAX_ANNOUNCEMENTS), index)
         assigned = [self[i] for i in lines if _PHRASES["bare_assignment"].fullmatch(self.texts[i])]
         return [row[0] for row in assigned if row and digits.intersection(_DIGITS.findall(row[0].text))]
+
+    def find_explained_numbers(self, index: int, choice: Choice) -> Sequence[ParsedNumber]:
+        """Return the numbers that a sentence may only explain: "It costs $30. That is $10 per person."
+
+        There are none if the sentence computes its number from them: "12 in each of 4 boxes. That's 48."
+        """
+        if not _PHRASES["follow_up"].match(self.texts[index]):
+            return []
+        earlier = [number for i in range(index) for number in self.find_all_candidates(i)]
+        if is_computed(self.texts[index], choice.number, earlier):
+            return []
+        previous = next((i for i in range(index - 1, -1, -1) if self.find_all_candidates(i)), None)
+        if previous is None:
+            return []
+        explained = drop_details(self.texts[previous], self.find_all_candidates(previous))
+        return [] if any(number.value == choice.number.value for number in explained) else explained
 
     def find_last(self, *, concluding: bool = False) -> int | None:
         """Return the index of the last sentence with a number; with `concluding`, it must also state a conclusion."""
