@@ -216,16 +216,21 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
             "HTTP 500 Internal Server Error", "HTTP/1.1 404 Not Found", "HTTP 503", "Error calling tool 'weather': bad",
             "Error 404: no such page", "Error fetching https://example.org: timed out", "Tool execution failed: x",
             "<tool_use_error>bad</tool_use_error>", "Traceback:", "error: x", "[ERROR]: x",
+            '{"statusCode": 502, "message": "Bad Gateway"}', '{"errors": [{"message": "no such field"}], "data": null}',
         )),
         *((result, None) for result in (
             '{"order": 17, "status": "failed"}', '{"status": "failed"}', {"service": "db", "status": "error"},
             "Failed to fetch", "ERROR x",
             "HTTP 404 is what servers answer if a page is missing", "Error in the tool", "fatal: not a git repository",
+            '{"status_code": 404, "url": "https://example.org"}', '{"exit_code": 2, "stdout": ""}', {"returncode": -9},
+            '{"errors": ["one row was left out"], "data": [1, 2]}', "sh: 1: jq: command not found",
+            "cat: notes.txt: No such file or directory",
         )),
         *((result, True) for result in (
             "Error handling guide: use try and except", "Errors: none", "Error messages of Python", "sunny",
             '{"status": "ok", "temperature": 3}', '{"ok": true}', '{"status": 500}', "Exception handling in Python",
             "The HTTP 500 page", "Failed banks of 2008", "null", "Failure is an option", "TypeErrors explained",
+            '{"status_code": 200}', '{"exit_code": 0}', '{"errors": [], "data": 1}', "command not found means that",
         )),
     ],
 )  # fmt: skip

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from pathlib import Path
 from unittest import mock
 
@@ -28,7 +29,15 @@ from proctor.validity.cards import (
     weigh_labels,
 )
 from proctor.validity.describe_card import _describe_rates, describe_card
-from proctor.validity.drawing import JudgedOutput, allocate, digest_evaluator, draw, list_judged_outputs, stratify
+from proctor.validity.drawing import (
+    JudgedOutput,
+    allocate,
+    digest_evaluator,
+    digest_output,
+    draw,
+    list_judged_outputs,
+    stratify,
+)
 from proctor.validity.items import collect_verdicts
 from tests.support import run_command
 
@@ -562,3 +571,9 @@ def test_rescored_runs_are_not_runs_of_their_own(history: SQLiteHistory, tmp_pat
     assert done.returncode == 0, done.stderr
     shown = json.loads(run_command("history", "trend", "pass_rate", "--json", cwd=tmp_path).stdout)
     assert [point["run_id"] for point in shown["points"]] == [run.run_id]
+
+
+def test_an_output_with_half_a_surrogate_pair_can_be_drawn() -> None:
+    """A truncated emoji is part of the digest, and other outputs keep theirs."""
+    assert digest_output("ok \ud83d") != digest_output("ok ")
+    assert digest_output({"a": 1}) == blake2b(b'{"a":1}', digest_size=8).hexdigest()

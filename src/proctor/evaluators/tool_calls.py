@@ -24,6 +24,8 @@ UNKNOWN_TOOL = "unknown tool"
 _TOOL_NAMES = ("tool_name", "tool")
 _ARGUMENTS = ("arguments", "params", "args", "input", "tool_input")
 _OUTCOMES = ("success", "ok", "is_error", "isError", "error")
+# Fields with a code, and the smallest code of a failure: of HTTP, or of a process.
+_CODES = {"status_code": 400, "statusCode": 400, "http_status": 400, "exit_code": 1, "exitCode": 1, "returncode": 1}
 # The fields beside the status of a result that reports an error; with other fields, it may be the status of its data.
 _REPORT_FIELDS = frozenset(
     ("status", "message", "msg", "reason", "detail", "details", "description", "code", "status_code", "type", "errors",
@@ -181,7 +183,7 @@ def _read_result(result: Any, read_error_texts: bool) -> Iterator[Outcome]:
 
 
 def _decode_outcome(text: str) -> Mapping[str, Any] | None:
-    if not text.startswith("{") or not any(f'"{field}"' in text for field in (*_OUTCOMES, "status")):
+    if not text.startswith("{") or not any(f'"{field}"' in text for field in (*_OUTCOMES, "status", "errors", *_CODES)):
         return None
     try:
         data = json.loads(text)
@@ -220,6 +222,16 @@ def _read_result_status(data: Any) -> Iterator[Outcome]:
             yield False, _get_message(data, f"status is {status}")
         else:
             yield None, f"its result has the status {status}, of the call or of its data"
+    if not isinstance(data, Mapping):
+        return
+    for field, smallest in _CODES.items():
+        code = data.get(field)
+        if isinstance(code, int) and abs(code) >= smallest:
+            # A program may answer with its exit code, and a tool may report the code of a page.
+            message = _get_message(data, "") if smallest > 1 else ""
+            yield (False if message else None), message or f"{field} is {code}"
+    if (errors := data.get("errors")) and isinstance(errors, list):
+        yield (None if data.get("data") else False), f"errors is {preview(errors)}"
 
 
 def _get_message(data: Any, default: str) -> str:

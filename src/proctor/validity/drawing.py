@@ -95,7 +95,7 @@ def _list_questions(parameters: Any) -> Iterator[tuple[str, Any]]:
 
 def digest_output(output: Any) -> str:
     """Return a short digest of an output, so that a label is not applied to another output."""
-    return blake2b(codec.encode(output), digest_size=8).hexdigest()
+    return blake2b(codec.encode_any_text(output), digest_size=8).hexdigest()
 
 
 def list_judged_outputs(run_id: str, results: Iterable[EvalResult], evaluator: str) -> Iterator[JudgedOutput]:
@@ -106,7 +106,7 @@ def list_judged_outputs(run_id: str, results: Iterable[EvalResult], evaluator: s
             continue
         trial = result.trial
         others = (score.passed for name, score in result.scores.items() if name != evaluator)
-        output = trial.output if isinstance(trial.output, str) else codec.encode(trial.output)
+        output = trial.output if isinstance(trial.output, str) else codec.encode_any_text(trial.output)
         yield JudgedOutput(
             LabelledItem(run_id, trial.sample.id, trial.configuration, trial.epoch, evaluator),
             outcome == "passed",

@@ -42,7 +42,7 @@ def write_labels(labels: Sequence[HumanLabel], path: Path) -> None:
         writer.writerows(rows)
         path.write_text(text.getvalue(), encoding="utf-8")
     else:
-        path.write_bytes(b"".join(codec.encode(row) + b"\n" for row in rows))
+        path.write_bytes(b"".join(codec.encode_any_text(row) + b"\n" for row in rows))
 
 
 def read_labels(
