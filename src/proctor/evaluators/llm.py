@@ -129,8 +129,8 @@ def rubric_evaluation(
 
     A rubric is a list of criteria, or a mapping of names to weights, descriptions or mappings
     with description, scoring_criteria and weight. `one_call=False` asks for each criterion
-    separately. If a criterion without a verdict could
-    change that of the answer, the score is an error; otherwise the details list it.
+    separately. If a criterion without a verdict could change that of the answer, the score is an
+    error; otherwise the details list it.
     """
     where = "rubric_evaluation"
     check_judge_options(where, threshold, max_tokens=max_tokens)
