@@ -44,6 +44,8 @@ class Fingerprint:
             content["expected"] = sample.expected
         if sample.metadata:
             content["metadata"] = sample.metadata
+        if sample.evaluators:
+            content["evaluators"] = sample.evaluators
         text = canonical_json(content)
         if _is_unstable(text):
             self._stable = False
@@ -144,7 +146,7 @@ class RecordReader:
         value, expected = self._convert_values(sample.input, sample.expected, problems)
         if problems:
             raise InvalidRecord(problems)
-        return Sample(sample.id, value, expected, sample.metadata)
+        return Sample(sample.id, value, expected, sample.metadata, sample.evaluators)
 
     def _convert_values(
         self, value: Any, expected: Any, problems: list[Problem], has_input: bool = True

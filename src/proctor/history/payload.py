@@ -95,7 +95,13 @@ def _replace_unstorable(result: EvalResult) -> EvalResult:
     sample = trial.sample
     trial = msgspec.structs.replace(
         trial,
-        sample=Sample(_text(sample.id), _value(sample.input), _value(sample.expected), _mapping(sample.metadata)),
+        sample=Sample(
+            _text(sample.id),
+            _value(sample.input),
+            _value(sample.expected),
+            _mapping(sample.metadata),
+            sample.evaluators,
+        ),
         output=_value(trial.output),
         error=None if trial.error is None else _failure(trial.error),
         latency_ms=_finite(trial.latency_ms),

@@ -147,7 +147,7 @@ def tag_result(result: EvalResult) -> EvalResult:
     if is_same and not result.sessions:
         return result
     if not is_same:
-        sample = Sample(sample.id, new[0], new[1], metadata)
+        sample = Sample(sample.id, new[0], new[1], metadata, sample.evaluators)
         trial = msgspec.structs.replace(trial, sample=sample, output=new[2], session=session, raw_output=new[3])
     sessions = {name: tag_session(evaluator_session) for name, evaluator_session in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
@@ -171,7 +171,7 @@ def restore_result(result: EvalResult) -> EvalResult:
 def restore_sample(sample: Sample[Any, Any]) -> Sample[Any, Any]:
     """Restore a tagged sample."""
     metadata = restore_value(sample.metadata)
-    return Sample(sample.id, restore_value(sample.input), restore_value(sample.expected), metadata)
+    return Sample(sample.id, restore_value(sample.input), restore_value(sample.expected), metadata, sample.evaluators)
 
 
 def tag_session(session: Session) -> Session:

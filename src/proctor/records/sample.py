@@ -45,7 +45,8 @@ class Sample(msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unk
 
     `metadata` may hold anything; four keys have a fixed meaning: `labels` (a mapping, for classification),
     `context` (the basis of the answer), `cluster` (the group of dependent samples, such as questions on one
-    document) and `tags` (a list of words to filter by).
+    document) and `tags` (a list of words to filter by). `evaluators` are checks for this sample alone, written as in an
+    eval file: a name, or a name with its parameters.
 
     >>> Sample("1", "What is 2 + 2?", "4", metadata={"cluster": "sums"}).cluster
     'sums'
@@ -55,6 +56,7 @@ class Sample(msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unk
     input: InputT
     expected: ExpectedT | None = None
     metadata: dict[str, Any] = {}
+    evaluators: tuple[Any, ...] = ()
 
     @property
     def query(self) -> Any:

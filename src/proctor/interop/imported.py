@@ -1,0 +1,54 @@
+"""The content of another tool's file: samples, and runs with their results.
+
+Each module of `interop/readers/` reads one format. It has two functions: `recognize(path, head)` tells from the name
+and the first bytes whether a file has the format, and `read(path)` returns an `ImportedFile`. A reader never guesses:
+what it cannot represent is counted in `warnings`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from proctor.records.run import RunStatus
+from proctor.records.sample import Sample
+from proctor.records.trial import DEFAULT_CONFIGURATION, Configuration, EvalResult
+
+
+class ImportedRun(msgspec.Struct, frozen=True):
+    """One run of another tool.
+
+    An error of the target is the `error` of its trial and has no scores; an error of an evaluator is `Score.error`;
+    a missing score or NaN is no score. `reported` holds the tool's own headline numbers by name, to show and to check
+    against; they are never used as results. `total` is the number of results that the tool reports if the file has
+    fewer.
+    """
+
+    name: str
+    results: tuple[EvalResult, ...] = ()
+    status: RunStatus = "completed"
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    configurations: tuple[Configuration, ...] = (Configuration(DEFAULT_CONFIGURATION),)
+    reported: dict[str, float] = {}
+    total: int | None = None
+    tags: dict[str, str] = {}
+    details: dict[str, Any] = {}
+
+
+class ImportedFile(msgspec.Struct, frozen=True):
+    """All that a file contains.
+
+    `samples` is the dataset; for a file with runs, the distinct samples of their results. `evaluators` are the checks
+    for all samples in the notation of eval files, as far as Proctor has them; the checks of one sample are in
+    `Sample.evaluators`. `warnings` say what was left out or changed, with counts.
+    """
+
+    format: str
+    version: str = ""
+    samples: tuple[Sample[Any, Any], ...] = ()
+    runs: tuple[ImportedRun, ...] = ()
+    evaluators: tuple[Any, ...] = ()
+    warnings: tuple[str, ...] = ()
