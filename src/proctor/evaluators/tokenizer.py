@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -123,6 +124,26 @@ def split_words(sentence: str) -> list[Word]:
         result.append(word)
         end = match.end()
     return result
+
+
+class WordIndex:
+    """The words of a text, to look up a word or another form of it without comparing it with every one of them."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = set(texts)
+        self._by_stem: dict[str, list[str]] = {}
+        for text in self._texts:
+            if text.isalpha() and len(text) >= _MIN_STEM:
+                self._by_stem.setdefault(text[:_MIN_STEM], []).append(text)
+        self._answers = dict.fromkeys(self._texts, True)
+
+    def __contains__(self, text: str) -> bool:
+        if text not in self._answers:
+            # Shorter forms differ by an "s" only.
+            plurals = [form for form in (f"{text}s", text.removesuffix("s")) if form in self._texts]
+            candidates = chain(plurals, self._by_stem.get(text[:_MIN_STEM], ()))
+            self._answers[text] = any(are_related(text, other) for other in candidates)
+        return self._answers[text]
 
 
 def are_related(left: str, right: str) -> bool:

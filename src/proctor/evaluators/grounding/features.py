@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ import msgspec
 from proctor.core import resources
 from proctor.evaluators.data_files import load_data
 from proctor.evaluators.numeric.parse import replace_number_words
-from proctor.evaluators.tokenizer import Word, are_related
+from proctor.evaluators.tokenizer import Word, WordIndex, are_related
 
 _MEANINGFUL = ("content", "name", "number")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
@@ -147,16 +147,16 @@ def measure_numbers(missing: Collection[Word], passage: Sequence[Word]) -> float
 
 def measure_overlap(words: Sequence[Word], passage: Sequence[Word]) -> float:
     """Return the share of content words that one passage has; names and numbers may differ."""
-    shares = []
+    shares, index = [], index_words(passage)
     for kinds in (("content",), _MEANINGFUL):
         content = [word for word in words if word.kind in kinds]
-        shares.append(sum(has_word(word, passage) for word in content) / len(content) if content else 0.0)
+        shares.append(sum(word.text in index for word in content) / len(content) if content else 0.0)
     return max(shares)
 
 
-def has_word(word: Word, passage: Sequence[Word]) -> bool:
-    """Return True if a passage has a word or another form of it."""
-    return any(word.text == other.text or are_related(word.text, other.text) for other in passage)
+def index_words(words: Iterable[Word]) -> WordIndex:
+    """Return an index to look up words and their other forms."""
+    return WordIndex(word.text for word in words)
 
 
 def find_antonyms(words: Sequence[Word], passage: Sequence[Word]) -> list[tuple[Word, Word]]:
@@ -185,8 +185,9 @@ def find_changed_entities(
     changes = []
     if measure_numbers(missing, passage) == 1.0:
         changes = [word.original for word in missing if word.kind == "number"]
-    others = [word for word in passage if word.kind == "name" and not has_word(word, words)]
-    is_named = any(word.kind == "name" and not has_word(word, words) for part in near for word in part[:3])
+    index = index_words(words)
+    others = [word for word in passage if word.kind == "name" and word.text not in index]
+    is_named = any(word.kind == "name" and word.text not in index for part in near for word in part[:3])
     for start, group in _group_names(words):
         # "Steve Ditko" may be called "Ditko"; a person or thing at the start may be called "she" or "it".
         is_missing = group[-1] in missing and not any(_is_short_form(group[-1], word) for word in others)
