@@ -63,6 +63,9 @@ bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges,
 	@$(BIN)/python benchmarks/rubrics.py
 	@$(BIN)/python benchmarks/viewer.py
 
+peers: dev-env   ## Measure Proctor and other frameworks side by side (needs npm for promptfoo; 20 minutes).
+	@$(BIN)/python -m benchmarks.peers --write
+
 growth: dev-env  ## Measure how the cost of evaluators and parsers grows, from 10 kB to 10 MB.
 	@$(BIN)/python -m benchmarks.growth
 

