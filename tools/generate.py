@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 import conformance
+import third_party
 
 from proctor.cli.main import COMMANDS, proctor
 from proctor.core.imports import EVALUATORS, entry_points
@@ -210,7 +211,13 @@ def conformance_page() -> str:
     return conformance.page(NOTICE)
 
 
+def third_party_page() -> str:
+    """The page of the work of others that a release contains or installs."""
+    return third_party.page(NOTICE)
+
+
 WRITTEN = {
+    "THIRD_PARTY.md": third_party_page,
     "docs/catalogue.md": catalogue,
     "docs/cli.md": command_line,
     "docs/conformance.md": conformance_page,
