@@ -23,8 +23,8 @@ BUILD_ONLY = {"editables", "hatchling", "packaging", "pathspec", "pluggy", "toml
 CLASSIFIER = "License :: OSI Approved :: "
 PINNED = re.compile(r"^(?P<name>[a-z0-9-]+)==(?P<version>[^\s;\\]+)(?: ; (?P<marker>[^\\\n]+?))? \\$", re.MULTILINE)
 HEAD = """
-Proctor is under the MIT licence ([LICENSE](LICENSE)). A release also contains or installs the work of others. `make release`
-writes the same list, with the digests of every file, as a CycloneDX document beside the wheel.
+Proctor is under the MIT licence ([LICENSE](LICENSE)). A release also contains or installs the work of others.
+`make release` writes the same list, with the digests of every file, as a CycloneDX document beside the wheel.
 """
 
 
@@ -70,12 +70,11 @@ def find_licence(name: str) -> str:
 def page(notice: str) -> str:
     """Return THIRD_PARTY.md."""
     parts = ["# Third-party software", notice, HEAD.strip()]
-    files = [
-        (f"[`{entry['path']}`]({entry['path']})", f"{entry['source']} {entry['version']}", entry["licence"])
-        + (f"[text]({entry['notice']})", f"`{entry['sha256']}`")
-        for entry in read_vendored()
-    ]
-    parts += ["## Files in the package", _table(("file", "converted from", "licence", "", "sha256"), files)]
+    files = []
+    for entry in read_vendored():
+        source, text = f"{entry['source']} {entry['version']}", f"[text]({entry['notice']})"
+        files.append((f"[`{entry['path']}`]({entry['path']})", source, entry["licence"], text, f"`{entry['sha256']}`"))
+    parts += ["## Files in the package", _table(("file", "converted from", "licence", "its text", "sha256"), files)]
     parts.append("The JavaScript and CSS of the viewer are our own; the viewer contains no library.")
     pins = [pin for pin in read_pins() if "== 'emscripten'" not in pin.marker]
     needed = [(pin.name, pin.version, find_licence(pin.name)) for pin in pins]
