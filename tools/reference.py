@@ -40,6 +40,10 @@ PORTS_HEAD = """
 Protocols that plugins and your own objects implement. A plain class with these methods is enough; nothing is inherited.
 They are in `proctor.ports`.
 """
+EXAMPLES_HEAD = """
+Each example runs without an API key, in its own folder or in an empty one, and is executed by our tests. A script shows
+its output at its end; a folder has a page with the commands.
+"""
 RECORDS_HEAD = """
 The nouns of Proctor: frozen records that evaluators receive, reports contain and the history stores. A field with a
 default may be left out. Import them from `proctor` or from the module in the heading.
@@ -183,7 +187,22 @@ def _field(node: ast.AnnAssign) -> tuple[str, str, str, str]:
     return code(ast.unparse(node.target)), code(ast.unparse(annotation)), default, meaning
 
 
+def examples_page(notice: str) -> str:
+    """The table of examples: what each shows, from its docstring or its page."""
+    folder = ROOT / "examples"
+    rows = []
+    for script in sorted(folder.glob("*.py")):
+        docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
+        rows.append((f"[{script.name}]({script.name})", _first_sentence(docstring)))
+    for page in sorted(folder.glob("*/README.md")):
+        _, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
+        rows.append((f"[{page.parent.name}/]({page.parent.name}/README.md)", " ".join(first.split())))
+    parts = ["# Examples", notice, EXAMPLES_HEAD.strip(), table(("example", "shows"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
 PAGES = {
+    "examples/README.md": examples_page,
     "docs/reference/eval-file-keys.md": eval_file_keys,
     "docs/reference/errors.md": errors_page,
     "docs/reference/ports.md": ports_page,

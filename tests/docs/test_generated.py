@@ -18,6 +18,7 @@ FILES = [
     "docs/catalogue.md",
     "docs/cli.md",
     "docs/conformance.md",
+    "examples/README.md",
     *(f"docs/reference/{name}.md" for name in ("eval-file-keys", "errors", "ports", "records")),
     "src/proctor/schemas/eval.schema.json",
     "src/proctor/schemas/rubrics.schema.json",
