@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz properties lock release site clean demo-env dev-env pythons-env
+.PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz properties lock release new-user site clean demo-env dev-env pythons-env
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -92,6 +92,11 @@ site: dev-env    ## Build the documentation site into site/.
 
 release: dev-env ## Build wheel, source distribution and SBOM twice; install them on every Python and run them.
 	@$(BIN)/python tools/release.py
+	@$(BIN)/python tools/new_user.py --check
+
+new-user: dev-env ## Play a new user in an empty environment, and write the transcript.
+	@$(BIN)/python tools/release.py --build
+	@$(BIN)/python tools/new_user.py
 
 clean:           ## Remove the files of the other targets.
 	rm -rf .venv* .fuzz .proctor .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build site
