@@ -77,7 +77,8 @@ def test_the_sbom_lists_all_components(third_party: Any, tmp_path: Path) -> None
     sbom = third_party.build_sbom("1.0", [wheel])
     references = [component["bom-ref"] for component in sbom["components"]]
     assert len(set(references)) == len(references)
-    assert {"src/proctor/evaluators/safety/valence.json", wheel.name, "pkg:pypi/msgspec@0.22.0"} <= {*references}
+    assert {"src/proctor/evaluators/safety/valence.json", wheel.name} <= {*references}
+    assert sum(reference.startswith("pkg:pypi/msgspec@") for reference in references) == 1
     assert set(sbom["dependencies"][0]["dependsOn"]) <= {*references}
     (file,) = (component for component in sbom["components"] if component["name"] == wheel.name)
     assert file["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(b"wheel").hexdigest()}]
