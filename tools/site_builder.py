@@ -64,7 +64,8 @@ def rewrite_links(text: str, source: str, pages: dict[str, str]) -> str:
 def copy_pages(folder: Path) -> None:
     """Write all pages and images of the site into a folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / "docs" / "images", folder / "images")
+    for name in ("images", "stylesheets"):
+        shutil.copytree(ROOT / "docs" / name, folder / name)
     pages = find_pages()
     for source, place in pages.items():
         path = folder / place
