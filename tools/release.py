@@ -111,7 +111,7 @@ def try_wheel(python: str, version: str, wheel: Path, folder: Path) -> None:
         sys.exit(f"proctor --version prints {shown!r} instead of {VERSION}")
     run(bin_ / "proctor", "init", "evals", cwd=folder, quiet=True)
     output = capture(bin_ / "proctor", "run", "eval.yaml", cwd=folder / "evals")
-    print(*(line for line in output.splitlines() if "95% interval" in line), sep="\n", flush=True)
+    print(*(line for line in output.splitlines() if " passed (" in line), sep="\n", flush=True)
 
 
 def measure(folder: Path) -> int:

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "zensical.toml"
 # Pages in the root of the repository that belong to the site.
 ROOT_PAGES = ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "GLOSSARY", "SECURITY", "THIRD_PARTY")
+LANGUAGES = {".py": "python", ".yaml": "yaml", ".toml": "toml", ".jsonl": "json", ".csv": "text"}
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?P<image>!?)\[(?P<label>[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*)\]\((?P<place>[^)\s]+)\)")
 ELSEWHERE = re.compile(r"[a-z]+:|#")
@@ -33,7 +34,29 @@ def find_pages() -> dict[str, str]:
     """Return the place of every page in the repository and on the site."""
     docs = {str(path.relative_to(ROOT)): str(path.relative_to(ROOT / "docs")) for path in ROOT.glob("docs/**/*.md")}
     pages = {source: re.sub(r"README\.md$", "index.md", place) for source, place in docs.items()}
-    return pages | {f"{name}.md": f"project/{name.lower()}.md" for name in ROOT_PAGES}
+    pages |= {f"{name}.md": f"project/{name.lower()}.md" for name in ROOT_PAGES}
+    pages["examples/README.md"] = "examples/index.md"
+    pages |= {f"examples/{path.name}": f"examples/{path.stem}.md" for path in ROOT.glob("examples/*.py")}
+    return pages | {
+        f"examples/{path.parent.name}/README.md": f"examples/{path.parent.name}.md"
+        for path in ROOT.glob("examples/*/README.md")
+    }
+
+
+def read_page(source: str) -> str:
+    """Return the text of a page: a script is a page with its code, and the page of an example shows its files."""
+    path = ROOT / source
+    if path.suffix == ".py":
+        return f"# {path.name}\n\n{_show(path, path.name)}"
+    text = path.read_text(encoding="utf-8")
+    if path.parent.parent == ROOT / "examples":
+        files = sorted(file for file in path.parent.rglob("*.*") if file.suffix in LANGUAGES)
+        text += "\n## Files\n\n" + "\n".join(_show(file, str(file.relative_to(path.parent))) for file in files)
+    return text
+
+
+def _show(path: Path, title: str) -> str:
+    return f'```{LANGUAGES[path.suffix]} title="{title}"\n{path.read_text(encoding="utf-8").rstrip()}\n```\n'
 
 
 def rewrite_links(text: str, source: str, pages: dict[str, str]) -> str:
@@ -70,7 +93,7 @@ def copy_pages(folder: Path) -> None:
     for source, place in pages.items():
         path = folder / place
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(rewrite_links((ROOT / source).read_text(encoding="utf-8"), source, pages), encoding="utf-8")
+        path.write_text(rewrite_links(read_page(source), source, pages), encoding="utf-8")
 
 
 def list_nav(entries: list[Any]) -> Iterator[str]:

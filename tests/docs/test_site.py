@@ -13,7 +13,7 @@ from tests.docs.blocks import ROOT
 
 pytest.importorskip("zensical", reason="zensical builds the site; run `make test`")
 # Their own index pages lead to these.
-LISTED_ELSEWHERE = ("decisions/0", "contributing/add-")
+LISTED_ELSEWHERE = ("decisions/0", "contributing/add-", "examples/")
 
 
 @pytest.fixture
