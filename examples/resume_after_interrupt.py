@@ -22,7 +22,7 @@ def double(number: int) -> int:
     return number * 2
 
 
-dataset = [{"id": str(n), "input": n, "expected": n * 2} for n in range(20)]
+dataset = [{"id": str(n), "input": n, "expected": n * 2} for n in range(200)]
 try:
     evaluate(double, dataset, exact_match, concurrency=1)
 except RunInterrupted as interrupted:
@@ -30,8 +30,8 @@ except RunInterrupted as interrupted:
 first = len(calls)
 report = evaluate(double, dataset, exact_match, concurrency=1, resume=run_id)
 print(f"{report.total} results, {report.pass_rate:.0%} passed")
-print("stopped early:", first < 20, "- samples that ran twice:", len(calls) - len(set(calls)))
+print("stopped early:", first < 200, "- samples that ran twice:", len(calls) - len(set(calls)))
 
 # Output:
-# 20 results, 100% passed
+# 200 results, 100% passed
 # stopped early: True - samples that ran twice: 0
