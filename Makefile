@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz properties lock clean demo-env dev-env pythons-env
+.PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz properties lock release new-user site clean demo-env dev-env pythons-env
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -90,5 +90,16 @@ fuzz:            ## Run the importers on randomly changed logs (FUZZ_SECONDS, FU
 lock: dev-env    ## Pin the requirements, with hashes.
 	@$(BIN)/python tools/lock.py
 
+site: dev-env    ## Build the documentation site into site/.
+	@$(BIN)/python tools/site_builder.py
+
+release: dev-env ## Build wheel, source distribution and SBOM twice; install them on every Python and run them.
+	@$(BIN)/python tools/release.py
+	@$(BIN)/python tools/new_user.py --check
+
+new-user: dev-env ## Play a new user in an empty environment, and write the transcript.
+	@$(BIN)/python tools/release.py --build
+	@$(BIN)/python tools/new_user.py
+
 clean:           ## Remove the files of the other targets.
-	rm -rf .venv* .fuzz .proctor .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv* .fuzz .proctor .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build site

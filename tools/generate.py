@@ -11,6 +11,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.metadata import EntryPoint
 from itertools import groupby
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import Any
 import click
 import conformance
 import peers_table
+import reference
+import third_party
 
 from proctor.cli.main import COMMANDS, proctor
 from proctor.core.imports import EVALUATORS, entry_points
@@ -96,7 +99,7 @@ def _evaluator(info: EvaluatorInfo, function: Any) -> Iterator[str]:
     if "session" in info.needs:
         yield "Reads the session of the trial."
     if info.parameters:
-        yield _table(("parameter", "type", "default"), [_parameter(p) for p in info.parameters])
+        yield reference.table(("parameter", "type", "default"), [_parameter(p) for p in info.parameters])
     card = load_cards().get(info.name)
     if card is not None:
         yield "\n".join(f"- {label}: {text}" for label, text in card.list_entries())
@@ -112,8 +115,8 @@ def _docstring(text: str) -> Iterator[str]:
 
 
 def _parameter(parameter: ParameterInfo) -> tuple[str, str, str]:
-    default = "required" if parameter.required else _code(repr(parameter.default))
-    return _code(parameter.name), _code(parameter.type), default
+    default = "required" if parameter.required else reference.code(repr(parameter.default))
+    return reference.code(parameter.name), reference.code(parameter.type), default
 
 
 def command_line() -> str:
@@ -139,7 +142,7 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
         else:
             yield " ".join(paragraph.split())
     if options:
-        yield _table(("option", "meaning"), [_option(option) for option in options])
+        yield reference.table(("option", "meaning"), [_option(option) for option in options])
     if isinstance(command, click.Group):
         for inner, one in command.commands.items():
             yield from _command(f"{name} {inner}", one)
@@ -158,7 +161,7 @@ def _option(option: click.Option) -> tuple[str, str]:
         meaning += f" Default: {option.default}."
     if option.multiple:
         meaning += " Can be repeated."
-    return _code(names + shown), meaning.strip()
+    return reference.code(names + shown), meaning.strip()
 
 
 def _value(option: click.Option) -> str:
@@ -167,16 +170,6 @@ def _value(option: click.Option) -> str:
     if isinstance(option.type, click.Choice):
         return "|".join(map(str, option.type.choices))
     return option.type.name.upper()
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _code(text: str) -> str:
-    """Code in a cell of a table, where a bar would end the cell."""
-    return f"`{text}`".replace("|", "\\|")
 
 
 def schema() -> str:
@@ -206,16 +199,13 @@ def stub_of(package: str) -> Callable[[], str]:
     return stub
 
 
-def conformance_page() -> str:
-    """The page of specification clauses and their tests."""
-    return conformance.page(NOTICE)
-
-
 WRITTEN = {
+    "THIRD_PARTY.md": partial(third_party.page, NOTICE),
     "docs/catalogue.md": catalogue,
     "docs/cli.md": command_line,
-    "docs/peers.md": lambda: peers_table.peers_page(NOTICE),
-    "docs/conformance.md": conformance_page,
+    "docs/conformance.md": partial(conformance.page, NOTICE),
+    "docs/peers.md": partial(peers_table.peers_page, NOTICE),
+    **{name: partial(page, NOTICE) for name, page in reference.PAGES.items()},
     f"src/proctor/schemas/{eval_file.SCHEMA_FILE}": schema,
     f"src/proctor/schemas/{rubrics.SCHEMA_FILE}": rubric_schema,
     "src/proctor/__init__.pyi": stub_of("proctor"),

@@ -14,9 +14,12 @@ from tests.docs.blocks import ROOT
 
 NAMESPACES = ("datasets", "evaluators", "mailboxes", "metrics", "models", "reports", "targets", "testing")
 FILES = [
+    "THIRD_PARTY.md",
     "docs/catalogue.md",
     "docs/cli.md",
     "docs/conformance.md",
+    "examples/README.md",
+    *(f"docs/reference/{name}.md" for name in ("eval-file-keys", "errors", "ports", "records")),
     "src/proctor/schemas/eval.schema.json",
     "src/proctor/schemas/rubrics.schema.json",
     "src/proctor/__init__.pyi",

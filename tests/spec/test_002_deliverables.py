@@ -88,7 +88,7 @@ def test_the_documentation_lists_all_built_in_evaluators() -> None:
 def test_the_documentation_explains_custom_evaluators_and_migration() -> None:
     """There is a guide to custom evaluators, and one that maps the spec's names to ours."""
     fields = (ROOT / "docs" / "fields.md").read_text(encoding="utf-8")
-    migration = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+    migration = (ROOT / "docs" / "coming-from/loops-runners-and-fields.md").read_text(encoding="utf-8")
     assert "evaluator_name" in fields
     assert "`evaluate_with :coherence, min_score: 0.8`" in migration
 

@@ -1,0 +1,2 @@
+def square(number: int) -> int:
+    return number * number
