@@ -43,9 +43,8 @@ def aggregate(
     return mixed.compute_all(results), tables
 
 
-def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:
-    """Compute the metrics of the stored results, and store them with the status of the run."""
-    results = history.results(run.run_id, run)
+def summarize(results: Results, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:
+    """Compute the metrics of a run, and add its warnings to its metadata."""
     try:
         table, by_configuration = aggregate(results, run, metrics)
     except EvaluatorError as error:
@@ -66,8 +65,14 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
     run = msgspec.structs.replace(
         run, warnings=tuple(dict.fromkeys(warnings)), cached_outputs=_cached_outputs(results, run)
     )
-    history.finish(run, table, by_configuration)
     return EvalReport(results, run, table, by_configuration)
+
+
+def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:
+    """Compute the metrics of the stored results, and store them with the status of the run."""
+    report = summarize(history.results(run.run_id, run), run, metrics)
+    history.finish(report.metadata, report.metrics, report.by_configuration)
+    return report
 
 
 def uses_cache(run: RunMetadata) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from proctor.comparison.report import EvalReport
 from proctor.records.metric import MetricValue
@@ -93,6 +94,36 @@ def show_baselines(baselines: Sequence[tuple[str, RunMetadata, EvalReport]]) -> 
         pass_rate = _format_pass_rate(run, report) + count
         rows.append(_cells(name, run.run_id, run.name, run.status, f"{report.total:,}", pass_rate))
     _print_table(rows, right=(4, 5), shrinkable=(2,))
+
+
+def show_imported(runs: Sequence[Any], tool: str, *, is_dry_run: bool = False) -> None:
+    """Print one line for each imported run, and the tool's numbers next to those computed from the results."""
+    rows: list[tuple[str, ...]] = [("run", "name", "results", "passed", "failed", "errors", "no verdict", "")]
+    for run in runs:
+        counts = run.counts
+        state = "new" if run.new else "already imported"
+        state = "not stored" if is_dry_run else state if run.stored else "no results, not stored"
+        total = f"{run.results:,}" + (f" of {run.total:,}" if run.total > run.results else "")
+        numbers = (counts.passed, counts.failed, counts.error, counts.unscored + counts.skipped)
+        rows.append(_cells(run.run_id, run.name, total, *(f"{number:,}" for number in numbers), state))
+    _print_table(rows, right=range(2, 7), shrinkable=(1,))
+    numbers_shown = [number for run in runs for number in run.numbers]
+    if not numbers_shown:
+        return
+    table: list[tuple[str, ...]] = [("number", tool, "Proctor", "95% interval", "n", "")]
+    for number in numbers_shown:
+        bounds = number.interval
+        table.append(
+            _cells(
+                number.name,
+                f"{number.reported:.6g}",
+                DASH if number.computed is None else f"{number.computed:.6g}",
+                DASH if bounds is None else f"{bounds[0]:.3g} to {bounds[1]:.3g}",
+                DASH if number.n is None else f"{number.n:,}",
+                "warning: they differ" if number.differs else "",
+            )
+        )
+    _print_table(table, right=range(1, 5), shrinkable=(0,))
 
 
 def _cells(*texts: str) -> tuple[str, ...]:

@@ -135,9 +135,10 @@ def _read_test_run(path: Path, document: Mapping[str, Any]) -> ImportedFile:
         tags={"model": options["model"]} if isinstance(options.get("model"), str) else {},
         details={"evaluators": {str(metric.get("name")): _describe_metric(metric) for metric in metrics}},
     )
-    evaluators = translate_checks(NAME, (str(metric.get("name")) for metric in metrics), warnings, "metric")
+    untranslated: list[str] = []
+    evaluators = translate_checks(NAME, (str(metric.get("name")) for metric in metrics), untranslated, "metric")
     samples = tuple(result.trial.sample for result in results)
-    return ImportedFile(NAME, "", samples, (run,), evaluators, count_warnings(warnings))
+    return ImportedFile(NAME, "", samples, (run,), evaluators, count_warnings(warnings), tuple(untranslated))
 
 
 def _describe_metric(metric: Mapping[str, Any]) -> dict[str, Any]:

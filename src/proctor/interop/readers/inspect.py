@@ -61,12 +61,21 @@ def read(path: Path) -> ImportedFile:
     if not spec:
         raise damaged_file("this is not an Inspect log: the key 'eval' is missing", path)
     warnings: list[str] = []
+    untranslated: list[str] = []
     results = tuple(_read_result(as_mapping(sample), spec, warnings) for sample in logged)
     samples = {result.sample_id: result.trial.sample for result in results}
-    evaluators = translate_checks(NAME, (name for name, _ in _list_scorers(spec)), warnings, "scorer")
+    evaluators = translate_checks(NAME, (name for name, _ in _list_scorers(spec)), untranslated, "scorer")
     run = _read_run(header, spec, results)
     version = as_text(as_mapping(spec.get("packages")).get("inspect_ai")) or ""
-    return ImportedFile(NAME, version, tuple(samples.values()), (run,), evaluators, count_warnings(warnings))
+    return ImportedFile(
+        NAME,
+        version,
+        tuple(samples.values()),
+        (run,),
+        evaluators,
+        count_warnings(warnings),
+        count_warnings(untranslated),
+    )
 
 
 def _read_archive(path: Path) -> tuple[Mapping[str, Any], list[Any]]:
@@ -199,7 +208,9 @@ def _read_scores(sample: Mapping[str, Any], warnings: list[str]) -> dict[str, Sc
         if metadata := omit_keys(as_mapping(fields.get("metadata")), "grading"):
             details["metadata"] = metadata
         for name, value in _split_value(scorer, fields.get("value"), logged):
-            score = _make_score(value, fields.get("explanation"), details)
+            # Logs that Proctor writes have the verdict, too.
+            passed = as_mapping(fields.get("metadata")).get("passed")
+            score = _make_score(value, passed, fields.get("explanation"), details)
             if score is None:
                 warnings.append(f"{name} gave no number (NaN or null); such results have no score")
                 continue
@@ -223,9 +234,9 @@ def _split_value(scorer: str, value: Any, logged: Mapping[str, Any]) -> Iterator
         yield scorer, value
 
 
-def _make_score(value: Any, reason: Any, details: Mapping[str, Any]) -> Score | None:
+def _make_score(value: Any, passed: Any, reason: Any, details: Mapping[str, Any]) -> Score | None:
     if not isinstance(value, str):
-        return make_score(value, None, reason, details)
+        return make_score(value, passed, reason, details)
     if value in ("nan", "inf", "-inf"):
         return None
     number = _GRADES.get(value, _GRADES.get(value.lower()))
@@ -234,7 +245,7 @@ def _make_score(value: Any, reason: Any, details: Mapping[str, Any]) -> Score | 
             number = float(value)
         except ValueError:
             return Score.skipped(f"{value[:80]!r} is not a grade", {**details, "value": value})
-    return make_score(number, None, reason, {**details, "grade": value})
+    return make_score(number, passed, reason, {**details, "grade": value})
 
 
 ModelEvent = tuple[str | None, ModelCall]

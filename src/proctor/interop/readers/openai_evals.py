@@ -73,6 +73,7 @@ def _read_sample(
 def _read_registry(path: Path) -> ImportedFile:
     specs = as_mapping(read_yaml(path))
     warnings: list[str] = []
+    untranslated: list[str] = []
     samples: list[Sample[Any, Any]] = []
     for name, spec in specs.items():
         args = as_mapping(as_mapping(spec).get("args"))
@@ -80,14 +81,14 @@ def _read_registry(path: Path) -> ImportedFile:
         if source is None:
             continue
         kind = str(as_mapping(spec).get("class")).rpartition(":")[2]
-        evaluators = () if kind == "Match" else translate_checks(NAME, [kind], warnings, f"eval {name}, class")
+        evaluators = () if kind == "Match" else translate_checks(NAME, [kind], untranslated, f"eval {name}, class")
         if kind == "Includes" and args.get("ignore_case"):
             evaluators = ({"contains": {"match": "any", "case_sensitive": False}},)
         base = str(name).rpartition(".")[0] or str(name)
         try:
             lines = list(read_json_lines(_find_samples(path, source)))
         except DatasetError as error:
-            warnings.append(f"the samples of {name} are left out: {error.what}")
+            warnings.append(f"the samples of {name} are left out ({error.what})")
             continue
         samples += [
             _read_sample(f"{base}.{index}", as_mapping(value), evaluators or _match_start(kind, value), eval=str(name))
@@ -97,7 +98,9 @@ def _read_registry(path: Path) -> ImportedFile:
         what = "the file defines no eval with readable samples"
         reasons = [warning for warning in warnings if "left out" in warning]
         raise damaged_file("; ".join([what, *reasons[:1]]), path, _NO_SAMPLES)
-    return ImportedFile(NAME, samples=tuple(samples), warnings=count_warnings(warnings))
+    return ImportedFile(
+        NAME, samples=tuple(samples), warnings=count_warnings(warnings), untranslated=tuple(untranslated)
+    )
 
 
 def _match_start(kind: str, fields: Any) -> tuple[Any, ...]:
@@ -144,9 +147,10 @@ def _read_log(path: Path, lines: Sequence[Mapping[str, Any]]) -> ImportedFile:
         tags={"model": models[0]} if models else {},
         details={"dataset": name, "target": models[0] if models else "", "eval_class": kind},
     )
-    evaluators = translate_checks(NAME, [kind], warnings, "eval class")
+    untranslated: list[str] = []
+    evaluators = translate_checks(NAME, [kind], untranslated, "eval class")
     samples = tuple(result.trial.sample for result in results)
-    return ImportedFile(NAME, "", samples, (run,), evaluators, count_warnings(warnings))
+    return ImportedFile(NAME, "", samples, (run,), evaluators, count_warnings(warnings), tuple(untranslated))
 
 
 def _parse_time(value: Any) -> Any:
@@ -162,8 +166,9 @@ def _read_report(report: Mapping[str, Any], grader: str | None) -> dict[str, flo
     names = {"accuracy": "match.accuracy", "f1_score": "f1_score.mean", "usage_total_tokens": "tokens"}
     names |= {"score": f"{grader}.mean"} if grader else {}
     reported = {str(names.get(key, key)): value for key, value in report.items()}
-    # This number depends on a random seed.
-    reported.pop("boostrap_std", None)
+    # The first number depends on a random seed; the others are part of the total.
+    for key in ("boostrap_std", "usage_prompt_tokens", "usage_completion_tokens"):
+        reported.pop(key, None)
     return {key: float(value) for key, value in reported.items() if is_number(value)}
 
 

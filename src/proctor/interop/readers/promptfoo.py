@@ -102,7 +102,7 @@ class Table:
     """The rows of a file by test, column and repeat."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any], repeats: bool) -> None:
-        self.warnings: list[str] = []
+        self.untranslated: list[str] = []
         self._config = config
         self._repeats = repeats
         self._tests: dict[Any, Sample[Any, Any]] = {}
@@ -128,7 +128,7 @@ class Table:
         if key not in self._tests:
             position = number + 1 if isinstance(key, int) else len(self._tests) + 1
             raw = prompt.get("raw")
-            self._tests[key] = make_sample(f"test-{position}", test, self._config, self.warnings, raw or "")
+            self._tests[key] = make_sample(f"test-{position}", test, self._config, self.untranslated, raw or "")
         epoch = self._counts.get((key, column), 0)
         self._counts[key, column] = epoch + 1
         return self._tests[key], column, epoch
@@ -189,7 +189,7 @@ def _read_results(path: Path, fields: Mapping[str, Any], warnings: tuple[str, ..
         details={"target": ", ".join(dict.fromkeys(c.provider for c in table.columns.values() if c.provider))},
     )
     version = as_text(metadata.get("promptfooVersion")) or ""
-    return ImportedFile(NAME, version, table.samples, (run,), (), (*warnings, *count_warnings(table.warnings)))
+    return ImportedFile(NAME, version, table.samples, (run,), (), warnings, count_warnings(table.untranslated))
 
 
 def _find_repeat(fields: Mapping[str, Any], config: Mapping[str, Any]) -> int:

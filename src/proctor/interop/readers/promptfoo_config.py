@@ -39,16 +39,17 @@ _CONFIG_COLUMN = re.compile(r"__config:__expected(\d*):(\w+)$")
 
 
 class Config(NamedTuple):
-    """A config with the folder of its files, and the warnings so far."""
+    """A config with the folder of its files, what is left out, and what is not translated."""
 
     fields: Mapping[str, Any]
     folder: Path
     warnings: list[str]
+    untranslated: list[str]
 
 
 def read_config(path: Path, fields: Mapping[str, Any]) -> ImportedFile:
     """Read the tests of a config as samples, and its prompts and providers as a target with configurations."""
-    config = Config(fields, path.parent, [])
+    config = Config(fields, path.parent, [], [])
     default = _resolve_reference(fields.get("defaultTest"), config)
     tests = [_merge_tests(default, test) for test in _list_tests(fields.get("tests"), config)]
     tests += [_merge_tests(default, test) for test in _list_scenario_tests(config)]
@@ -63,6 +64,7 @@ def read_config(path: Path, fields: Mapping[str, Any]) -> ImportedFile:
         NAME,
         samples=tuple(samples),
         warnings=count_warnings(config.warnings),
+        untranslated=count_warnings(config.untranslated),
         target=target,
         configurations=configurations,
     )
@@ -70,12 +72,13 @@ def read_config(path: Path, fields: Mapping[str, Any]) -> ImportedFile:
 
 def read_tests(path: Path) -> ImportedFile:
     """Read a file of tests: CSV, JSON, JSON Lines or YAML."""
-    config = Config({}, path.parent, [])
+    config = Config({}, path.parent, [], [])
     tests = [as_mapping(test) for test in _load_tests(path, config)]
     if not tests:
         raise damaged_file("the file has no tests", path)
     samples = tuple(make_samples(tests, config))
-    return ImportedFile(NAME, samples=samples, warnings=count_warnings(config.warnings))
+    notes = count_warnings(config.warnings), count_warnings(config.untranslated)
+    return ImportedFile(NAME, samples=samples, warnings=notes[0], untranslated=notes[1])
 
 
 def make_samples(tests: Sequence[Mapping[str, Any]], config: Config) -> Iterator[Sample[Any, Any]]:
@@ -86,21 +89,21 @@ def make_samples(tests: Sequence[Mapping[str, Any]], config: Config) -> Iterator
             number += 1
             if number > MAX_SAMPLES:
                 return
-            yield make_sample(f"test-{number}", {**test, "vars": variables}, config.fields, config.warnings)
+            yield make_sample(f"test-{number}", {**test, "vars": variables}, config.fields, config.untranslated)
 
 
 def make_sample(
-    sample_id: str, test: Mapping[str, Any], config: Mapping[str, Any], warnings: list[str], fallback: Any = ""
+    sample_id: str, test: Mapping[str, Any], config: Mapping[str, Any], untranslated: list[str], fallback: Any = ""
 ) -> Sample[Any, Any]:
     """Return the sample of a test whose variables are single values; `fallback` is the input without variables."""
     variables = as_mapping(test.get("vars"))
-    checks = translate_assertions(Checks.of_test(test, config, variables), warnings)
+    checks = translate_assertions(Checks.of_test(test, config, variables), untranslated)
     metadata: dict[str, Any] = dict(as_mapping(test.get("metadata")))
     if description := as_text(test.get("description")):
         metadata.setdefault("description", description)
     options = as_mapping(test.get("options"))
     lost_options = [name for name in _LOST_OPTIONS if options.get(name)]
-    warnings += [f"the option {name!r} of a test is left out; do it in the target" for name in lost_options]
+    untranslated += [f"the option {name!r} of a test is left out; do it in the target" for name in lost_options]
     value = dict(variables) if variables else fallback
     return Sample(sample_id, value, checks.expected, clean_metadata(metadata, NAME), checks.evaluators)
 
@@ -254,7 +257,9 @@ def _list_models(entries: Sequence[Any], config: Config) -> Iterator[tuple[str, 
         if address is None:
             continue
         if (model := translate_model(address)) is None:
-            config.warnings.append(f"the provider {address!r} is not a model address; name your program with --target")
+            config.untranslated.append(
+                f"the provider {address!r} is not a model address; name your program with --target"
+            )
         else:
             yield as_text(fields.get("label")) or model, model
 
@@ -270,7 +275,7 @@ def _list_prompts(config: Config) -> Iterator[tuple[str, str]]:
         texts = [text]
         if text.startswith(_FILE):
             if not text.endswith((".txt", ".md")):
-                config.warnings.append(f"the prompt {text!r} is left out: only .txt and .md files are read")
+                config.untranslated.append(f"the prompt {text!r} is left out: only .txt and .md files are read")
                 continue
             path = _find_file(text, config)
             texts = [] if path is None else re.split(r"(?m)^---\s*$", read_text(path))
@@ -278,7 +283,9 @@ def _list_prompts(config: Config) -> Iterator[tuple[str, str]]:
             number += 1
             prompt = _translate_prompt(part.strip())
             if prompt is None:
-                config.warnings.append("a prompt is left out: it uses more of its template language than {{variables}}")
+                config.untranslated.append(
+                    "a prompt is left out: it uses more of its template language than {{variables}}"
+                )
             else:
                 yield as_text(fields.get("label")) or f"prompt-{number}", prompt
 
