@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,8 +100,10 @@ def _show_runs(files: list[tuple[Path, ImportedFile]], runs: dict[str, list[Stor
         stored = runs[str(path)]
         if not stored:
             click.echo(f"{title} and no run. To evaluate your program on them:")
-            click.echo(f"  proctor import {path} --format {imported.format} --eval-file eval.yaml")
-            click.echo(f"  proctor run --dataset {path} --dataset-format {imported.format} --target file.py:function")
+            where, checks = shlex.quote(str(path)), "" if _has_checks(imported) else " -e exact_match"
+            source = f"--dataset {where} --dataset-format {imported.format}"
+            click.echo(f"  proctor import {where} --format {imported.format} --eval-file eval.yaml")
+            click.echo(f"  proctor run {source} --target file.py:function{checks}")
         else:
             click.echo(f"{title}, {format_count(len(stored), 'run')}")
             show_imported(stored, imported.format, is_dry_run=dry_run)
@@ -110,6 +113,10 @@ def _show_runs(files: list[tuple[Path, ImportedFile]], runs: dict[str, list[Stor
     found = [run for group in runs.values() for run in group if run.stored]
     if found:
         click.echo(f"next: proctor show {found[-1].run_id}")
+
+
+def _has_checks(imported: ImportedFile) -> bool:
+    return bool(imported.evaluators) or any(sample.evaluators for sample in imported.samples)
 
 
 def _write_files(
@@ -188,6 +195,8 @@ def _make_eval_file(files: list[tuple[Path, ImportedFile]], dataset: Path, eval_
     lines += [f"# {text}" for text in _list_warnings(files)]
     if not target:
         lines.append("# The file names no target that Proctor can run: add `target: file.py:function`, or --target.")
+    if not any(_has_checks(file) for file in imported):
+        lines.append("# The file has no checks that Proctor has: add `evaluators: [exact_match]`, or -e.")
     body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
     return "\n".join(" ".join(line.split()) for line in lines) + f"\n{body}"
 
@@ -199,8 +208,10 @@ def _show_written(files: list[tuple[Path, ImportedFile]], content: dict[str, Any
     for warning in content["warnings"]:
         click.echo(f"  note: {cli.display_name(warning)}")
     target = "" if any(imported.target for _, imported in files) else " --target file.py:function"
+    evaluator = "" if any(_has_checks(imported) for _, imported in files) else " -e exact_match"
     if content["eval_file"]:
         click.echo(f"wrote {content['eval_file']}")
-        click.echo(f"next: proctor run {content['eval_file']}{target}")
+        click.echo(f"next: proctor run {shlex.quote(str(content['eval_file']))}{target}{evaluator}")
     else:
-        click.echo(f"next: proctor run --dataset {content['dataset']} --target file.py:function -e exact_match")
+        source = shlex.quote(str(content["dataset"]))
+        click.echo(f"next: proctor run --dataset {source} --target file.py:function{evaluator}")

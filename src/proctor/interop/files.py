@@ -18,7 +18,7 @@ from proctor.core.resources import describe_decode_error, describe_json_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.datasets.files import open_data, read_numbered_lines
 from proctor.errors import DatasetError
-from proctor.records.numbers import is_number, token_count
+from proctor.records.numbers import as_number, is_number, token_count
 from proctor.records.sample import find_metadata_problems
 from proctor.records.score import Score
 from proctor.records.session import Usage
@@ -135,7 +135,7 @@ class ZipReader:
         info, where = self._members[name], f"{self.path}, {name}"
         try:
             with self._open(info) as stream:
-                data = stream.read(self._remaining + 1)
+                data: bytes = stream.read(self._remaining + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, struct.error) as error:
             raise damaged_file(f"the member cannot be decompressed: {error}", where) from None
         if len(data) > self._remaining:
@@ -194,8 +194,13 @@ def make_score(
 
 def make_usage(input_tokens: Any = None, output_tokens: Any = None, cached: Any = None, cost: Any = None) -> Usage:
     """Return a usage from untrusted numbers; impossible ones are left out."""
-    counts = (token_count(count) for count in (input_tokens, output_tokens, cached))
-    return Usage(*counts, cost=float(cost) if is_number(cost) and cost >= 0 else None)
+    spent = as_number(cost)
+    return Usage(
+        token_count(input_tokens),
+        token_count(output_tokens),
+        token_count(cached),
+        spent if spent is not None and spent >= 0 else None,
+    )
 
 
 def clean_metadata(metadata: Mapping[Any, Any], tool: str) -> dict[str, Any]:
@@ -221,7 +226,7 @@ def translate_checks(tool: str, names: Iterable[str], warnings: list[str], noun:
     evaluators = []
     for name in dict.fromkeys(names):
         # Names may carry their class, as in `Tone [GEval]`.
-        entry = table.get(name) or next((table[key] for key in table if f"[{key}]" in name), {})
+        entry: dict[str, Any] = table.get(name) or next((table[key] for key in table if f"[{key}]" in name), {})
         if "evaluator" in entry:
             evaluators.append(entry["evaluator"])
         else:

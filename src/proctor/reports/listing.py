@@ -107,23 +107,21 @@ def show_imported(runs: Sequence[Any], tool: str, *, is_dry_run: bool = False) -
         numbers = (counts.passed, counts.failed, counts.error, counts.unscored + counts.skipped)
         rows.append(_cells(run.run_id, run.name, total, *(f"{number:,}" for number in numbers), state))
     _print_table(rows, right=range(2, 7), shrinkable=(1,))
-    numbers_shown = [number for run in runs for number in run.numbers]
-    if not numbers_shown:
-        return
+    for run in runs:
+        _show_numbers(run, tool)
+
+
+def _show_numbers(run: Any, tool: str) -> None:
     table: list[tuple[str, ...]] = [("number", tool, "Proctor", "95% interval", "n", "")]
-    for number in numbers_shown:
-        bounds = number.interval
-        table.append(
-            _cells(
-                number.name,
-                f"{number.reported:.6g}",
-                DASH if number.computed is None else f"{number.computed:.6g}",
-                DASH if bounds is None else f"{bounds[0]:.3g} to {bounds[1]:.3g}",
-                DASH if number.n is None else f"{number.n:,}",
-                "warning: they differ" if number.differs else "",
-            )
-        )
-    _print_table(table, right=range(1, 5), shrinkable=(0,))
+    for number in (number for number in run.numbers if number.computed is not None):
+        bounds = "" if number.interval is None else f"{number.interval[0]:.3g} to {number.interval[1]:.3g}"
+        values = (f"{number.reported:.6g}", f"{number.computed:.6g}", bounds or DASH, f"{number.n:,}")
+        table.append(_cells(number.name, *values, "warning: they differ" if number.differs else ""))
+    if len(table) > 1:
+        _print_table(table, right=range(1, 5), shrinkable=(0,))
+    others = [f"{number.name} {number.reported:.6g}" for number in run.numbers if number.computed is None]
+    if others:
+        print(single_line(f"also reported by {tool}: {', '.join(others)}", VALUE_LIMIT))
 
 
 def _cells(*texts: str) -> tuple[str, ...]:

@@ -72,29 +72,29 @@ def store_file(
         suffix = f"-{number + 1}" if len(imported.runs) > 1 else ""
         run_id = f"{imported.format}-{digest}{suffix}"
         is_new = history is None or run_id not in history.stored_metrics([run_id])
-        report, results = make_report(imported, run, run_id, path, name)
-        if is_new and history is not None and results:
-            with history.import_run(report.metadata) as importer:
-                for position, result in enumerate(results):
+        metadata, report = make_report(imported, run, run_id, path, name)
+        if is_new and history is not None and report.total:
+            with history.import_run(metadata) as importer:
+                for position, result in enumerate(report.results):
                     importer.add(position, result)
                 importer.finish(report.metrics, report.by_configuration)
         yield StoredImport(
             run_id,
-            report.metadata.name,
-            len(results),
-            report.metadata.total or len(results),
+            metadata.name,
+            report.total,
+            metadata.total or report.total,
             report.counts,
             is_new,
-            history is not None and bool(results),
+            history is not None and bool(report.total),
             tuple(compare_numbers(run, report)),
-            report.metadata.warnings,
+            metadata.warnings,
         )
 
 
 def make_report(
     imported: ImportedFile, run: ImportedRun, run_id: str, path: Path, name: str | None = None
-) -> tuple[EvalReport, Sequence[EvalResult]]:
-    """Return the report of an imported run, with metrics computed from its results."""
+) -> tuple[RunMetadata, EvalReport]:
+    """Return an imported run and its report, with metrics computed from its results."""
     warnings = list(imported.warnings)
     redaction = Redaction()
     results = [redact_result(_rename_scores(result), redaction) for result in _order(run, warnings)]
@@ -118,18 +118,19 @@ def make_report(
         provenance=Provenance(packages={imported.format: imported.version} if imported.version else {}),
     )
     metadata = add_redaction_counts(redact_metadata(metadata), redaction)
-    report = summarize(ResultList(results), metadata)
+    metadata, table, by_configuration = summarize(ResultList(results), metadata)
     # A check of some samples only is not missing on the others.
-    partial = [f"{name} skipped " for name in _list_partial_names(results)]
-    texts = tuple(text for text in report.metadata.warnings if not text.startswith(tuple(partial)))
-    metadata = msgspec.structs.replace(report.metadata, warnings=texts)
-    return EvalReport(report.results, metadata, report.metrics, report.by_configuration), results
+    partial = tuple(f"{name} skipped " for name in _list_partial_names(results))
+    texts = tuple(text for text in metadata.warnings if not text.startswith(partial))
+    metadata = msgspec.structs.replace(metadata, warnings=texts)
+    return metadata, EvalReport(results, metadata, table, by_configuration)
 
 
 def _list_partial_names(results: Sequence[EvalResult]) -> set[str]:
     """Return the names of the scores that some results with an output do not have."""
-    scored = [result.scores.keys() for result in results if result.success]
-    return {name for names in scored for name in names} - set.intersection(*map(set, scored)) if scored else set()
+    scored = [set(result.scores) for result in results if result.success]
+    names: set[str] = set().union(*scored)
+    return {name for name in names if not all(name in scores for scores in scored)}
 
 
 def _order(run: ImportedRun, warnings: list[str]) -> list[EvalResult]:

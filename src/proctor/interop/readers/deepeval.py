@@ -20,7 +20,7 @@ from proctor.interop.files import (
     translate_checks,
 )
 from proctor.interop.imported import ImportedFile, ImportedRun
-from proctor.records.numbers import is_number
+from proctor.records.numbers import as_number, is_number
 from proctor.records.sample import CONTEXT, Sample
 from proctor.records.score import Score
 from proctor.records.session import Event, Message, ModelCall, Session, ToolCall, Usage
@@ -153,7 +153,8 @@ def _read_totals(document: Mapping[str, Any]) -> dict[str, float]:
         scores = [score for score in as_list(metric.get("scores")) if is_number(score)]
         if scores:
             totals[f"{metric.get('metric')}.mean"] = sum(scores) / len(scores)
-    return {key: float(value) for key, value in totals.items() if is_number(value)}
+    numbers = {key: as_number(value) for key, value in totals.items()}
+    return {key: number for key, number in numbers.items() if number is not None}
 
 
 def _read_case(case: Mapping[str, Any], sample_id: str) -> EvalResult:
@@ -167,13 +168,13 @@ def _read_case(case: Mapping[str, Any], sample_id: str) -> EvalResult:
     value = case.get("input") if "input" in case else case.get("scenario") or _first_content(turns, "user")
     expected = case.get("expectedOutput", case.get("expectedOutcome"))
     session = Session(list(_read_turns(turns) if turns else _read_exchange(case)))
-    seconds = case.get("completionTime")
+    seconds = as_number(case.get("completionTime"))
     usage = make_usage(cost=case.get("tokenCost"))
     output = case.get("actualOutput") if "actualOutput" in case else _first_content(turns[::-1], "assistant")
     trial = Trial(
         Sample(sample_id, "" if value is None else value, expected, clean_metadata(metadata, NAME)),
         output,
-        latency_ms=seconds * 1000 if is_number(seconds) else None,
+        latency_ms=None if seconds is None else seconds * 1000,
         usage=None if usage == Usage() else usage,
         session=session,
     )

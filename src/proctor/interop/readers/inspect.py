@@ -23,7 +23,7 @@ from proctor.interop.files import (
     translate_checks,
 )
 from proctor.interop.imported import ImportedFile, ImportedRun
-from proctor.records.numbers import is_number, token_count
+from proctor.records.numbers import as_number, token_count
 from proctor.records.run import RunStatus
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -137,9 +137,8 @@ def _read_metrics(summary: Mapping[str, Any]) -> dict[str, float]:
         reducer = score.get("reducer")
         suffix = "" if reducer in (None, "mean") else f" ({reducer})"
         for name, metric in as_mapping(score.get("metrics")).items():
-            value = as_mapping(metric).get("value")
-            if is_number(value):
-                reported[f"{score.get('name')}.{name}{suffix}"] = float(value)
+            if (value := as_number(as_mapping(metric).get("value"))) is not None:
+                reported[f"{score.get('name')}.{name}{suffix}"] = value
     return reported
 
 
@@ -154,14 +153,14 @@ def _read_result(sample: Mapping[str, Any], spec: Mapping[str, Any], warnings: l
     calls, scorer_calls = _split_model_calls(sample, str(spec.get("model") or ""))
     session = _build_session(sample, calls)
     usage = sum((call.usage for _, call in calls), Usage())
-    seconds = sample.get("working_time") or sample.get("total_time")
+    seconds = as_number(sample.get("working_time") or sample.get("total_time"))
     epoch = token_count(sample.get("epoch")) or 1
     error = as_mapping(sample.get("error"))
     trial = Trial(
         _read_sample(sample),
         None if error else _read_output(sample),
         _read_failure(error) if error else None,
-        seconds * 1000 if is_number(seconds) else None,
+        None if seconds is None else seconds * 1000,
         parse_time(sample.get("started_at")),
         epoch=max(0, epoch - 1),
         usage=None if usage == Usage() else usage,

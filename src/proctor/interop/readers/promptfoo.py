@@ -26,7 +26,7 @@ from proctor.interop.files import (
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.interop.readers.promptfoo_config import make_sample, read_config, read_tests
 from proctor.records.codec import encode_canonical
-from proctor.records.numbers import as_number, is_number
+from proctor.records.numbers import as_number, is_fraction, is_number
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Event, Message, ModelCall, Session, Usage
@@ -126,7 +126,7 @@ class Table:
         number = row.get("testIdx")
         key: Any = content if self._repeats or not isinstance(number, int) else number
         if key not in self._tests:
-            position = number + 1 if isinstance(key, int) else len(self._tests) + 1
+            position = key + 1 if isinstance(key, int) else len(self._tests) + 1
             raw = prompt.get("raw")
             self._tests[key] = make_sample(f"test-{position}", test, self._config, self.untranslated, raw or "")
         epoch = self._counts.get((key, column), 0)
@@ -289,10 +289,9 @@ def _read_scores(row: Mapping[str, Any], grading: Mapping[str, Any]) -> dict[str
     details = {"parts": parts} if parts else {}
     reason = str(grading.get("reason") or row.get("error") or "")
     # A custom assertion may give any number.
-    is_fraction = is_number(value) and 0 <= value <= 1
-    scores = {ASSERTIONS: Score(value if is_fraction else float(passed), passed, reason, details)}
+    scores = {ASSERTIONS: Score(value if is_fraction(value) else float(passed), passed, reason, details)}
     for name, number in as_mapping(row.get("namedScores")).items():
-        score = make_score(number, passed, "the verdict is that of the row")
+        score = make_score(number, passed)
         if score is not None and name != ASSERTIONS:
             scores[str(name)] = score
     return scores
@@ -307,7 +306,7 @@ def _read_csv_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iter
     first = outputs[0] if is_new else len(header)
     names = [index for index in range(first) if index not in outputs and header[index] != "Description"]
     for number, row in enumerate(rows):
-        test = {"vars": {header[index]: row[index] for index in names}}
+        test: dict[str, Any] = {"vars": {header[index]: row[index] for index in names}}
         if header[0] == "Description" and row[0]:
             test["description"] = row[0]
         ends = [*outputs[1:], len(header)]

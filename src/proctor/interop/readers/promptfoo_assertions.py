@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from proctor.interop.files import translate_checks
-from proctor.records.numbers import is_number
+from proctor.records.numbers import as_number, is_number
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
 
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -95,8 +95,8 @@ def translate_assertions(checks: Checks, warnings: list[str]) -> Checks:
             entry = _translate({**assertion, "value": value}, checks, warnings) or {}
         if entry:
             name = _make_unique(as_text(assertion.get("metric")) or kind, names)
-            weight = assertion.get("weight")
-            entries.append(({"uses": entry.pop("uses"), "name": name, **entry}, weight if is_number(weight) else 1))
+            weight = as_number(assertion.get("weight", 1))
+            entries.append(({"uses": entry.pop("uses"), "name": name, **entry}, 1 if weight is None else weight))
     evaluators: tuple[Any, ...] = tuple(entry for entry, _ in entries)
     if is_number(checks.threshold) and len(entries) == len(checks.assertions) and len(entries) > 1:
         parts_of_mean = [{"evaluator": entry, "weight": weight} for entry, weight in entries]
@@ -219,8 +219,8 @@ def _count_words(assertion: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _limit_latency(assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    limit = assertion.get("threshold")
-    return {"uses": "latency", "max_ms": limit} if is_number(limit) and limit > 0 else None
+    limit = as_number(assertion.get("threshold"))
+    return {"uses": "latency", "max_ms": limit} if limit is not None and limit > 0 else None
 
 
 _TRANSLATIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError
 from proctor.records import codec
 from proctor.records.metric import MetricValue
+from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.session import Message, Session, ToolCall, Usage
 from proctor.records.trial import EvalResult
@@ -33,12 +36,12 @@ class InspectReporter:
 
 def make_log(report: EvalReport) -> dict[str, Any]:
     """Return the content of a log."""
-    run = report.metadata
+    run = report.metadata or RunMetadata("report", "report", datetime.fromtimestamp(0, UTC))
     names = list(dict.fromkeys(result.trial.configuration for result in report.results))
     if len(names) > 1:
         raise ConfigError(
             f"an Inspect log has one configuration; the run has {len(names)}: {', '.join(names[:10])}",
-            fix=f"proctor report {run.run_id}@{names[0]} --format inspect",
+            fix=f"proctor report {shlex.quote(f'{run.run_id}@{names[0]}')} --format inspect",
         )
     options = next((c.options for c in run.configurations if names and c.name == names[0]), {})
     model = str(options.get("model") or run.target.name or "unknown")

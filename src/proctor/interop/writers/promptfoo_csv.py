@@ -1,4 +1,4 @@
-"""A report as the CSV table that promptfoo exports: one line per sample and epoch, one group of columns per configuration."""
+"""A report as the CSV table of promptfoo: a line per sample and epoch, a group of columns per configuration."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ class PromptfooReporter:
         names = list(dict.fromkeys(key for row in rows.values() for key in _get_variables(row)))
         columns = list(dict.fromkeys(configuration for row in rows.values() for configuration in row))
         header = ["Description", *names]
+        target = report.metadata.target.name if report.metadata else ""
         for name in columns:
-            header += [f"[{report.metadata.target.name}] {name}", *COLUMNS]
+            header += [f"[{target}] {name}", *COLUMNS]
         writer.writerow(map(format_cell, header))
         for (sample_id, _), row in rows.items():
             variables = _get_variables(row)
