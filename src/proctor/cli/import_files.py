@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from proctor.cli import options as cli
 from proctor.errors import ConfigError, Problem, UsageError
@@ -29,6 +30,11 @@ HEADING = "# Written by proctor import"
     "Write an eval file with the translated checks, and its samples to --dataset (default: dataset.jsonl in its "
     "folder). Example: --eval-file eval.yaml.",
 )
+@cli.option(
+    "--target ADDRESS",
+    "With --eval-file: write this target into it. Default: the models and prompts of the file. "
+    "Example: --target app.py:answer.",
+)
 @cli.option("--name NAME", "Store the runs under this name. Default: the name in the file.")
 @cli.option("--dry-run", "Show what would be imported, and store nothing.")
 @cli.common_options
@@ -38,6 +44,7 @@ def command(
     file_format: str | None,
     dataset: Path | None,
     eval_file: Path | None,
+    target: str | None,
     name: str | None,
     dry_run: bool,
     history: str | None,
@@ -55,7 +62,13 @@ def command(
     """
     from proctor.interop.formats import read_file
 
+    if target is not None and eval_file is None:
+        raise ConfigError(
+            "--target needs --eval-file", fix=f"add --eval-file eval.yaml, or use proctor run --target {target}"
+        )
     files = [(path, read_file(path, file_format)) for path in paths]
+    if target is not None:
+        files = [(path, msgspec.structs.replace(file, target=target, configurations={})) for path, file in files]
     content: dict[str, Any]
     if dataset is not None or eval_file is not None:
         content = _write_files(files, dataset, eval_file, name, history, dry_run=dry_run)
@@ -194,9 +207,9 @@ def _make_eval_file(files: list[tuple[Path, ImportedFile]], dataset: Path, eval_
     lines = [f"{HEADING} {' '.join(str(path) for path, _ in files)}"]
     lines += [f"# {text}" for text in _list_warnings(files)]
     if not target:
-        lines.append("# The file names no target that Proctor can run: add `target: file.py:function`, or --target.")
+        lines += ["# Name the program to evaluate:", "# target: file.py:function"]
     if not any(_has_checks(file) for file in imported):
-        lines.append("# The file has no checks that Proctor has: add `evaluators: [exact_match]`, or -e.")
+        lines += ["# Name the checks:", "# evaluators: [exact_match]"]
     body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
     return "\n".join(" ".join(line.split()) for line in lines) + f"\n{body}"
 
@@ -207,11 +220,12 @@ def _show_written(files: list[tuple[Path, ImportedFile]], content: dict[str, Any
     click.echo(f"wrote {content['dataset']}: {format_count(content['samples'], 'sample')}{checks}")
     for warning in content["warnings"]:
         click.echo(f"  note: {cli.display_name(warning)}")
-    target = "" if any(imported.target for _, imported in files) else " --target file.py:function"
     evaluator = "" if any(_has_checks(imported) for _, imported in files) else " -e exact_match"
     if content["eval_file"]:
         click.echo(f"wrote {content['eval_file']}")
-        click.echo(f"next: proctor run {shlex.quote(str(content['eval_file']))}{target}{evaluator}")
+        if not any(imported.target for _, imported in files):
+            click.echo(f"add target: file.py:function to {content['eval_file']}, or import again with --target")
+        click.echo(f"next: proctor run {shlex.quote(str(content['eval_file']))}{evaluator}")
     else:
         source = shlex.quote(str(content["dataset"]))
         click.echo(f"next: proctor run --dataset {source} --target file.py:function{evaluator}")

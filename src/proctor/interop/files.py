@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import struct
@@ -220,9 +221,15 @@ def count_warnings(reasons: Iterable[str]) -> tuple[str, ...]:
     return tuple(reason if count == 1 else f"{reason} ({count:,} times)" for reason, count in counts.items())
 
 
+@functools.cache
+def _load_translations() -> dict[str, dict[str, Any]]:
+    tables: dict[str, dict[str, Any]] = load_yaml(resources.text("interop", "translations.yaml"))
+    return tables
+
+
 def translate_checks(tool: str, names: Iterable[str], warnings: list[str], noun: str) -> tuple[Any, ...]:
     """Return the evaluators for a tool's checks; a check without an equal evaluator becomes a warning."""
-    table = load_yaml(resources.text("interop", "translations.yaml"))[tool]
+    table = _load_translations()[tool]
     evaluators = []
     for name in dict.fromkeys(names):
         # Names may carry their class, as in `Tone [GEval]`.

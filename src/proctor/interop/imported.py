@@ -55,5 +55,5 @@ class ImportedFile(msgspec.Struct, frozen=True):
     evaluators: tuple[Any, ...] = ()
     warnings: tuple[str, ...] = ()
     untranslated: tuple[str, ...] = ()
-    target: dict[str, Any] | None = None
+    target: dict[str, Any] | str | None = None
     configurations: dict[str, dict[str, Any]] = {}

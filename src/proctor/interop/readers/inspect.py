@@ -41,7 +41,8 @@ _HEADERS = ("header.json", "_journal/start.json")
 _STATUSES: dict[str, RunStatus] = {"success": "completed", "error": "failed"}
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _ATTACHMENTS = ("attachment://", "tc://")
-_ERROR_CLASS = re.compile(r"\w+(?=\()")
+# The message of an error is the representation of its exception.
+_EXCEPTION = re.compile(r"""(\w+)\((?:(['"])(.*)\2)?\)""", re.DOTALL)
 _SCORING = ("scorer", "scorers")
 
 
@@ -185,9 +186,9 @@ def _read_sample(sample: Mapping[str, Any]) -> Sample[Any, Any]:
 
 
 def _read_failure(error: Mapping[str, Any]) -> Failure:
-    message = str(error.get("message") or "the sample failed")
-    match = _ERROR_CLASS.match(message)
-    return Failure(match[0] if match else "SampleError", message, str(error.get("traceback") or ""))
+    message, traceback = str(error.get("message") or "the sample failed"), str(error.get("traceback") or "")
+    match = _EXCEPTION.fullmatch(message)
+    return Failure(match[1], match[3] or "", traceback) if match else Failure("SampleError", message, traceback)
 
 
 def _read_output(sample: Mapping[str, Any]) -> Any:
@@ -267,6 +268,10 @@ def _split_model_calls(sample: Mapping[str, Any], model: str) -> tuple[list[Mode
         else:
             scorer_calls[scorer].append(call)
     totals = {str(name): as_mapping(usage) for name, usage in as_mapping(sample.get("model_usage")).items()}
+    usage = as_mapping(as_mapping(sample.get("output")).get("usage"))
+    if not calls and not totals and usage:
+        # Early logs without events have only the usage of the last call.
+        return [(None, _make_model_call(model, usage))], {}
     judged = [call for group in scorer_calls.values() for call in group]
     if totals and not _agree(totals, [*(call for _, call in calls), *judged]):
         sums = {name: _make_model_call(name, usage) for name, usage in totals.items()}

@@ -126,7 +126,8 @@ def _describe_sample(result: EvalResult, model: str) -> dict[str, Any]:
         content["total_time"] = trial.latency_ms / 1000
     if trial.error is not None:
         trace = trial.error.traceback
-        content["error"] = {"message": str(trial.error), "traceback": trace, "traceback_ansi": trace}
+        message = f"{trial.error.kind}({trial.error.message!r})"
+        content["error"] = {"message": message, "traceback": trace, "traceback_ansi": trace}
     return content
 
 
