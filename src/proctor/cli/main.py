@@ -52,6 +52,7 @@ COMMAND_GROUPS = {
         "mailbox": "Show or empty a mailbox.",
     },
     "Manage": {
+        "import": "Import files of other evaluation tools: promptfoo, Inspect, DeepEval and others.",
         "history": "Prune, export and import runs; show trends.",
         "delete": "Delete runs from the history.",
         "evaluators": "List the evaluators and their parameters.",
@@ -59,6 +60,8 @@ COMMAND_GROUPS = {
     },
 }
 COMMANDS = {name: summary for group in COMMAND_GROUPS.values() for name, summary in group.items()}
+# Commands whose name cannot be the name of a module.
+MODULES = {"import": "import_files"}
 DEBUG_VARIABLE = "PROCTOR_DEBUG"
 
 
@@ -71,7 +74,8 @@ class LazyCommands(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        subcommand: click.Command = importlib.import_module(f"proctor.cli.{cmd_name}").command
+        module = MODULES.get(cmd_name, cmd_name)
+        subcommand: click.Command = importlib.import_module(f"proctor.cli.{module}").command
         return subcommand
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -29,7 +29,8 @@ STDOUT = "-"
 @click.argument("run", default="latest")
 @cli.option(
     "--format NAME",
-    "Write this format: html, markdown, json, csv, junit, text, a plugin's name, or module:attribute; repeat for more. "
+    "Write this format: html, markdown, json, csv, junit, text, inspect, promptfoo-csv, a plugin's name, or "
+    "module:attribute; repeat for more. "
     "Default: the format of the --output file, else html.",
     multiple=True,
     into="formats",

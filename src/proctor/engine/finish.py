@@ -43,9 +43,10 @@ def aggregate(
     return mixed.compute_all(results), tables
 
 
-def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:
-    """Compute the metrics of the stored results, and store them with the status of the run."""
-    results = history.results(run.run_id, run)
+def summarize(
+    results: Results, run: RunMetadata, metrics: Sequence[Metric] = ()
+) -> tuple[RunMetadata, MetricTable, dict[str, MetricTable]]:
+    """Return the run with its warnings, its metrics, and those of each configuration."""
     try:
         table, by_configuration = aggregate(results, run, metrics)
     except EvaluatorError as error:
@@ -66,6 +67,13 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
     run = msgspec.structs.replace(
         run, warnings=tuple(dict.fromkeys(warnings)), cached_outputs=_cached_outputs(results, run)
     )
+    return run, table, by_configuration
+
+
+def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:
+    """Compute the metrics of the stored results, and store them with the status of the run."""
+    results = history.results(run.run_id, run)
+    run, table, by_configuration = summarize(results, run, metrics)
     history.finish(run, table, by_configuration)
     return EvalReport(results, run, table, by_configuration)
 

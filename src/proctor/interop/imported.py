@@ -43,7 +43,9 @@ class ImportedFile(msgspec.Struct, frozen=True):
 
     `samples` is the dataset; for a file with runs, the distinct samples of their results. `evaluators` are the checks
     for all samples in the notation of eval files, as far as Proctor has them; the checks of one sample are in
-    `Sample.evaluators`. `warnings` say what was left out or changed, with counts.
+    `Sample.evaluators`. `warnings` say what was left out or changed, with counts; `untranslated` says which checks have
+    no equal evaluator, and what to use instead. `target` and `configurations` are
+    the program that the file names, in the notation of eval files, if Proctor can run it.
     """
 
     format: str
@@ -52,3 +54,6 @@ class ImportedFile(msgspec.Struct, frozen=True):
     runs: tuple[ImportedRun, ...] = ()
     evaluators: tuple[Any, ...] = ()
     warnings: tuple[str, ...] = ()
+    untranslated: tuple[str, ...] = ()
+    target: dict[str, Any] | str | None = None
+    configurations: dict[str, dict[str, Any]] = {}

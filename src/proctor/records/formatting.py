@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from math import floor, log10
-from typing import Literal
+from typing import Any, Literal
+
+from proctor.records import codec
 
 # A fraction of samples, a score from 0 to 1, or any other number.
 Kind = Literal["rate", "score", "number"]
 
 DASH = "–"
 COST_METRICS = ("cost.mean", "cost.total", "judges.cost")
+# Spreadsheets read cells with these first characters as formulas; some read the full-width forms too.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def format_count(number: int, noun: str, plural: str = "") -> str:
@@ -109,3 +113,19 @@ def format_confidence(confidence: float) -> str:
     ('95%', '99.17%')
     """
     return f"{100 * confidence:.2f}".rstrip("0").rstrip(".") + "%"
+
+
+def format_cell(value: Any) -> str:
+    """Return a value as a cell that no spreadsheet runs as a formula; numbers stay numbers.
+
+    >>> [format_cell(value) for value in (None, True, -0.5, "=1+1", "-1", ["a"])]
+    ['', 'true', '-0.5', "'=1+1", "'-1", '["a"]']
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    text = value if isinstance(value, str) else codec.to_text(value)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text

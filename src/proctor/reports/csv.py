@@ -6,16 +6,14 @@ import csv
 import io
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from proctor.comparison.report import EvalReport
 from proctor.comparison.rows import SESSION_COLUMN, list_columns
-from proctor.records import codec
+from proctor.records.formatting import FORMULA_STARTS as FORMULA_STARTS
+from proctor.records.formatting import format_cell as format_cell
 from proctor.reports import files
 
 FIRST_COLUMNS = ("sample_id", "configuration", "epoch", "outcome")
-# Spreadsheets read cells with these first characters as formulas; some read the full-width forms too.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 # The csv writer quotes cells that contain a character of its line terminator; readers end a row at either character.
 TERMINATOR = "\r\n"
 ROWS_PER_CHUNK = 500
@@ -56,19 +54,3 @@ def _chunks(report: EvalReport) -> Iterator[str]:
             buffer.seek(0)
             buffer.truncate()
     yield buffer.getvalue()
-
-
-def format_cell(value: Any) -> str:
-    """Return a value as a cell that no spreadsheet runs as a formula; numbers stay numbers.
-
-    >>> [format_cell(value) for value in (None, True, -0.5, "=1+1", "-1", ["a"])]
-    ['', 'true', '-0.5', "'=1+1", "'-1", '["a"]']
-    """
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    text = value if isinstance(value, str) else codec.to_text(value)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text

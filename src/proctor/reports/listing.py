@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from proctor.comparison.report import EvalReport
 from proctor.records.metric import MetricValue
@@ -93,6 +94,34 @@ def show_baselines(baselines: Sequence[tuple[str, RunMetadata, EvalReport]]) -> 
         pass_rate = _format_pass_rate(run, report) + count
         rows.append(_cells(name, run.run_id, run.name, run.status, f"{report.total:,}", pass_rate))
     _print_table(rows, right=(4, 5), shrinkable=(2,))
+
+
+def show_imported(runs: Sequence[Any], tool: str, *, is_dry_run: bool = False) -> None:
+    """Print one line for each imported run, and the tool's numbers next to those computed from the results."""
+    rows: list[tuple[str, ...]] = [("run", "name", "results", "passed", "failed", "errors", "no verdict", "")]
+    for run in runs:
+        counts = run.counts
+        state = "new" if run.new else "already imported"
+        state = "not stored" if is_dry_run else state if run.stored else "no results, not stored"
+        total = f"{run.results:,}" + (f" of {run.total:,}" if run.total > run.results else "")
+        numbers = (counts.passed, counts.failed, counts.error, counts.unscored + counts.skipped)
+        rows.append(_cells(run.run_id, run.name, total, *(f"{number:,}" for number in numbers), state))
+    _print_table(rows, right=range(2, 7), shrinkable=(1,))
+    for run in runs:
+        _show_numbers(run, tool)
+
+
+def _show_numbers(run: Any, tool: str) -> None:
+    table: list[tuple[str, ...]] = [("number", tool, "Proctor", "95% interval", "n", "")]
+    for number in (number for number in run.numbers if number.computed is not None):
+        bounds = "" if number.interval is None else f"{number.interval[0]:.3g} to {number.interval[1]:.3g}"
+        values = (f"{number.reported:.6g}", f"{number.computed:.6g}", bounds or DASH, f"{number.n:,}")
+        table.append(_cells(number.name, *values, "warning: they differ" if number.differs else ""))
+    if len(table) > 1:
+        _print_table(table, right=range(1, 5), shrinkable=(0,))
+    others = [f"{number.name} {number.reported:.6g}" for number in run.numbers if number.computed is None]
+    if others:
+        print(single_line(f"also reported by {tool}: {', '.join(others)}", VALUE_LIMIT))
 
 
 def _cells(*texts: str) -> tuple[str, ...]:

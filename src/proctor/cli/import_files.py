@@ -1,0 +1,231 @@
+"""`proctor import`: read the files of other evaluation tools."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from proctor.cli import options as cli
+from proctor.errors import ConfigError, Problem, UsageError
+from proctor.records.formatting import format_count
+
+if TYPE_CHECKING:
+    from proctor.interop.imported import ImportedFile
+    from proctor.records.sample import Sample
+    from proctor.wiring.store_imports import StoredImport
+
+HEADING = "# Written by proctor import"
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=cli.PATH)
+@cli.option("--format NAME", "Read this format. Default: recognized from the file.", into="file_format")
+@cli.option("--dataset FILE", "Write the samples to this JSONL file, and store no run. Example: --dataset qa.jsonl.")
+@cli.option(
+    "--eval-file FILE",
+    "Write an eval file with the translated checks, and its samples to --dataset (default: dataset.jsonl in its "
+    "folder). Example: --eval-file eval.yaml.",
+)
+@cli.option(
+    "--target ADDRESS",
+    "With --eval-file: write this target into it. Default: the models and prompts of the file. "
+    "Example: --target app.py:answer.",
+)
+@cli.option("--name NAME", "Store the runs under this name. Default: the name in the file.")
+@cli.option("--dry-run", "Show what would be imported, and store nothing.")
+@cli.common_options
+def command(
+    paths: tuple[Path, ...],
+    *,
+    file_format: str | None,
+    dataset: Path | None,
+    eval_file: Path | None,
+    target: str | None,
+    name: str | None,
+    dry_run: bool,
+    history: str | None,
+    as_json: bool,
+) -> None:
+    """Import files of other evaluation tools: promptfoo, Inspect, DeepEval, OpenAI evals and others.
+
+    Runs are stored in the history, and their metrics are computed from the results, next to the numbers of the tool.
+    The same file is imported only once.
+
+    \b
+    proctor import results.json
+    proctor import logs/*.eval --name nightly
+    proctor import promptfooconfig.yaml --eval-file eval.yaml
+    """
+    from proctor.interop.formats import read_file
+
+    if target is not None and eval_file is None:
+        raise ConfigError(
+            "--target needs --eval-file", fix=f"add --eval-file eval.yaml, or use proctor run --target {target}"
+        )
+    files = [(path, read_file(path, file_format)) for path in paths]
+    if target is not None:
+        files = [(path, msgspec.structs.replace(file, target=target, configurations={})) for path, file in files]
+    content: dict[str, Any]
+    if dataset is not None or eval_file is not None:
+        content = _write_files(files, dataset, eval_file, name, history, dry_run=dry_run)
+    else:
+        content = _store_runs(files, history, name, dry_run=dry_run)
+    if as_json:
+        cli.print_json(content)
+    elif "runs" in content:
+        _show_runs(files, content["runs"], dry_run=dry_run)
+    else:
+        _show_written(files, content)
+
+
+def _store_runs(
+    files: list[tuple[Path, ImportedFile]], history: str | None, name: str | None, *, dry_run: bool
+) -> dict[str, Any]:
+    from proctor.wiring.open_history import open_history
+    from proctor.wiring.store_imports import store_file
+
+    store = None if dry_run else open_history(history)
+    runs = {str(path): list(store_file(imported, path, store, name=name)) for path, imported in files}
+    described = [
+        {
+            "file": path,
+            "format": imported.format,
+            "version": imported.version,
+            "samples": len(imported.samples),
+            "warnings": imported.warnings,
+            "untranslated": imported.untranslated,
+        }
+        for path, imported in files
+    ]
+    return {"files": described, "runs": runs}
+
+
+def _show_runs(files: list[tuple[Path, ImportedFile]], runs: dict[str, list[StoredImport]], *, dry_run: bool) -> None:
+    from proctor.reports.listing import show_imported
+
+    for path, imported in files:
+        version = f" {imported.version}" if imported.version else ""
+        title = f"{path} ({imported.format}{version}): {format_count(len(imported.samples), 'sample')}"
+        stored = runs[str(path)]
+        if not stored:
+            click.echo(f"{title} and no run. To evaluate your program on them:")
+            where, checks = shlex.quote(str(path)), "" if _has_checks(imported) else " -e exact_match"
+            source = f"--dataset {where} --dataset-format {imported.format}"
+            click.echo(f"  proctor import {where} --format {imported.format} --eval-file eval.yaml")
+            click.echo(f"  proctor run {source} --target file.py:function{checks}")
+        else:
+            click.echo(f"{title}, {format_count(len(stored), 'run')}")
+            show_imported(stored, imported.format, is_dry_run=dry_run)
+        warnings = dict.fromkeys([*imported.warnings, *(text for run in stored for text in run.warnings)])
+        for warning in warnings:
+            click.echo(f"  note: {cli.display_name(warning)}")
+    found = [run for group in runs.values() for run in group if run.stored]
+    if found:
+        click.echo(f"next: proctor show {found[-1].run_id}")
+
+
+def _has_checks(imported: ImportedFile) -> bool:
+    return bool(imported.evaluators) or any(sample.evaluators for sample in imported.samples)
+
+
+def _write_files(
+    files: list[tuple[Path, ImportedFile]],
+    dataset: Path | None,
+    eval_file: Path | None,
+    name: str | None,
+    history: str | None,
+    *,
+    dry_run: bool,
+) -> dict[str, Any]:
+    """Write the samples, and the eval file if it is wanted; return what was written."""
+    from proctor.cli.outputs import OutputType, check_file
+    from proctor.records import codec
+    from proctor.reports.files import write_file
+
+    if dataset is None:
+        assert eval_file is not None
+        dataset = eval_file.parent / "dataset.jsonl"
+    if dataset.suffix.lower() not in (".jsonl", ".ndjson"):
+        raise ConfigError(
+            f"must be a JSONL file, got {str(dataset)!r}", where="--dataset", fix="write --dataset qa.jsonl"
+        )
+    check_file(dataset, OutputType("a dataset", rb'\{"id":'), "--dataset", history)
+    check_file(eval_file, OutputType("an imported eval file", HEADING.encode()), "--eval-file", history)
+    samples = _merge_samples(files)
+    if not dry_run:
+        lines = (codec.encode(sample) + b"\n" for sample in samples)
+        write_file(dataset, lines, what="the dataset")
+        if eval_file is not None:
+            text = _make_eval_file(files, dataset, eval_file, name)
+            write_file(eval_file, [text.encode()], what="the eval file")
+    return {"dataset": dataset, "samples": len(samples), "eval_file": eval_file, "warnings": _list_warnings(files)}
+
+
+def _list_warnings(files: list[tuple[Path, ImportedFile]]) -> list[str]:
+    texts = (text for _, imported in files for text in (*imported.warnings, *imported.untranslated))
+    return list(dict.fromkeys(texts))
+
+
+def _merge_samples(files: list[tuple[Path, ImportedFile]]) -> list[Sample[Any, Any]]:
+    """Return the samples of all files; the same sample of several files occurs once."""
+    merged: dict[str, Sample[Any, Any]] = {}
+    problems = [
+        Problem(str(path), f"the id {sample.id!r} belongs to another sample too")
+        for path, imported in files
+        for sample in imported.samples
+        if merged.setdefault(sample.id, sample) != sample
+    ]
+    if problems:
+        raise UsageError("the samples cannot be merged", problems=problems, fix="import the files one by one")
+    if not merged:
+        raise UsageError("the files contain no samples", where=str(files[0][0]), fix="name a file with a dataset")
+    return list(merged.values())
+
+
+def _make_eval_file(files: list[tuple[Path, ImportedFile]], dataset: Path, eval_file: Path, name: str | None) -> str:
+    import os
+
+    import yaml
+
+    imported = [file for _, file in files]
+    evaluators = [entry for file in imported for entry in file.evaluators]
+    unique = [entry for index, entry in enumerate(evaluators) if entry not in evaluators[:index]]
+    content: dict[str, Any] = {"name": name} if name else {}
+    content["dataset"] = Path(os.path.relpath(dataset, eval_file.parent or ".")).as_posix()
+    target = next((file.target for file in imported if file.target), None)
+    configurations = {key: value for file in imported for key, value in file.configurations.items()}
+    if target:
+        content["target"] = target
+    if configurations:
+        content["configurations"] = configurations
+    if unique:
+        content["evaluators"] = unique
+    lines = [f"{HEADING} {' '.join(str(path) for path, _ in files)}"]
+    lines += [f"# {text}" for text in _list_warnings(files)]
+    if not target:
+        lines += ["# Name the program to evaluate:", "# target: file.py:function"]
+    if not any(_has_checks(file) for file in imported):
+        lines += ["# Name the checks:", "# evaluators: [exact_match]"]
+    body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+    return "\n".join(" ".join(line.split()) for line in lines) + f"\n{body}"
+
+
+def _show_written(files: list[tuple[Path, ImportedFile]], content: dict[str, Any]) -> None:
+    own = sum(bool(sample.evaluators) for _, imported in files for sample in imported.samples)
+    checks = f", {own:,} with their own evaluators" if own else ""
+    click.echo(f"wrote {content['dataset']}: {format_count(content['samples'], 'sample')}{checks}")
+    for warning in content["warnings"]:
+        click.echo(f"  note: {cli.display_name(warning)}")
+    evaluator = "" if any(_has_checks(imported) for _, imported in files) else " -e exact_match"
+    if content["eval_file"]:
+        click.echo(f"wrote {content['eval_file']}")
+        if not any(imported.target for _, imported in files):
+            click.echo(f"add target: file.py:function to {content['eval_file']}, or import again with --target")
+        click.echo(f"next: proctor run {shlex.quote(str(content['eval_file']))}{evaluator}")
+    else:
+        source = shlex.quote(str(content["dataset"]))
+        click.echo(f"next: proctor run --dataset {source} --target file.py:function{evaluator}")

@@ -1,0 +1,242 @@
+"""Read other tools' files: they are untrusted, so size, nesting and compression are limited."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from proctor.core import resources
+from proctor.core.optional import require
+from proctor.core.resources import describe_decode_error, describe_json_error
+from proctor.core.yaml_text import InvalidYAML, load_yaml
+from proctor.datasets.files import open_data, read_numbered_lines
+from proctor.errors import DatasetError
+from proctor.records.numbers import as_number, is_number, token_count
+from proctor.records.sample import find_metadata_problems
+from proctor.records.score import Score
+from proctor.records.session import Usage
+from proctor.sessions.importers.session_files import REPAIRED, decode_line
+
+MAX_BYTES = 512 * 1024 * 1024
+MAX_MEMBERS = 200_000
+MAX_CELL_CHARACTERS = 16 * 1024 * 1024
+CHECK_FILE = "check that the file is complete, or export it again"
+# The compression methods of zip files.
+_ZSTANDARD = 93
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+
+
+def damaged_file(what: str, where: str | Path, fix: str = CHECK_FILE) -> DatasetError:
+    """Return the error for a file that cannot be read."""
+    return DatasetError(what, where=str(where), fix=fix)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file; gzip files are decompressed."""
+    with open_data(path) as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise damaged_file(f"the file is larger than {MAX_BYTES:,} bytes", path, "split the file")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise damaged_file(f"not UTF-8: {describe_decode_error(error)}", path) from None
+
+
+def read_json(path: Path) -> Any:
+    """Return the value of a JSON file; NaN and infinity become strings, which are no numbers."""
+    return decode_json(read_text(path).encode(), str(path))
+
+
+def decode_json(data: bytes, where: str) -> Any:
+    """Return the value of a JSON document, or raise an error with the line of the damage."""
+    value, problem = decode_line(data)
+    if problem in (None, REPAIRED):
+        return value
+    try:
+        json.loads(data)
+    except json.JSONDecodeError as error:
+        where = f"{where}:{error.lineno}"
+        problem = f"not valid JSON: {describe_json_error(error)}, at character {error.colno} of the line"
+    except (ValueError, RecursionError):
+        pass
+    raise damaged_file(str(problem), where)
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the values of a JSON Lines file with their line numbers."""
+    with open_data(path) as file:
+        for number, line in read_numbered_lines(file):
+            if line is None:
+                raise damaged_file("the line is too long", f"{path}:{number}")
+            if line.strip():
+                value, problem = decode_line(line)
+                if problem not in (None, REPAIRED):
+                    raise damaged_file(str(problem), f"{path}:{number}")
+                yield number, value
+
+
+def read_yaml(path: Path) -> Any:
+    """Return the value of a YAML file, read without tags that create objects."""
+    try:
+        return load_yaml(read_text(path))
+    except InvalidYAML as error:
+        raise damaged_file(error.what, error.where(path), error.fix or CHECK_FILE) from None
+
+
+def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of a CSV file; names in the header may repeat."""
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))
+    try:
+        rows = [row for row in csv.reader(io.StringIO(read_text(path), newline=""), strict=True) if row]
+    except csv.Error as error:
+        raise damaged_file(f"not a CSV table: {error}", path) from None
+    if not rows:
+        raise damaged_file("the table is empty", path)
+    header, *body = rows
+    # Spreadsheets leave out empty cells at the end of a row.
+    return header, [row + [""] * (len(header) - len(row)) for row in body]
+
+
+class ZipReader:
+    """The members of a zip file, decompressed within limits; nothing is written to disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, OSError, ValueError) as error:
+            raise damaged_file(f"not a zip file: {error}", path) from None
+        self._members = {info.filename: info for info in self._zip.infolist()}
+        self._remaining = MAX_BYTES
+        if len(self._members) > MAX_MEMBERS:
+            raise damaged_file(f"the file has more than {MAX_MEMBERS:,} members", path)
+
+    def __enter__(self) -> ZipReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the members, in the order of the file."""
+        return list(self._members)
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a member, whatever size its header claims."""
+        info, where = self._members[name], f"{self.path}, {name}"
+        try:
+            with self._open(info) as stream:
+                data: bytes = stream.read(self._remaining + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, struct.error) as error:
+            raise damaged_file(f"the member cannot be decompressed: {error}", where) from None
+        if len(data) > self._remaining:
+            raise damaged_file(f"the members are larger than {MAX_BYTES:,} bytes in all", where, "split the file")
+        self._remaining -= len(data)
+        return data
+
+    def read_json(self, name: str) -> Any:
+        """Return the value of a JSON member."""
+        return decode_json(self.read(name), f"{self.path}, {name}")
+
+    def _open(self, info: zipfile.ZipInfo) -> Any:
+        if info.compress_type != _ZSTANDARD:
+            return self._zip.open(info)
+        # Python reads this compression from 3.14.
+        with self.path.open("rb") as file:
+            file.seek(info.header_offset)
+            signature, name_length, extra_length = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+            if signature != b"PK\3\4":
+                raise zipfile.BadZipFile("a member has no header")
+            file.seek(name_length + extra_length, io.SEEK_CUR)
+            return _open_zstandard(io.BytesIO(file.read(info.compress_size)))
+
+
+def _open_zstandard(file: BinaryIO) -> Any:
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        zstandard = require("zstandard", extra="inspect", why="this file is compressed with Zstandard; reading it")
+        return zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(file)
+    return zstd.ZstdFile(file)
+
+
+def make_score(
+    value: Any,
+    passed: Any = None,
+    reason: Any = "",
+    details: Mapping[str, Any] | None = None,
+    *,
+    threshold: float = 1.0,
+) -> Score | None:
+    """Return the score for a number or boolean of another tool; None if it is neither, such as NaN.
+
+    Without a verdict of the tool, a value passes from `threshold`. A number outside 0 to 1 is no score: it is skipped,
+    with the number in its details.
+    """
+    text, extra = "" if reason is None else str(reason), dict(details or {})
+    if isinstance(value, bool):
+        value = float(value)
+    if not is_number(value):
+        return None
+    if not 0 <= value <= 1:
+        return Score.skipped(f"{value:g} is not between 0 and 1", {**extra, "value": value})
+    return Score(value, passed if isinstance(passed, bool) else value >= threshold, text, extra)
+
+
+def make_usage(input_tokens: Any = None, output_tokens: Any = None, cached: Any = None, cost: Any = None) -> Usage:
+    """Return a usage from untrusted numbers; impossible ones are left out."""
+    spent = as_number(cost)
+    return Usage(
+        token_count(input_tokens),
+        token_count(output_tokens),
+        token_count(cached),
+        spent if spent is not None and spent >= 0 else None,
+    )
+
+
+def clean_metadata(metadata: Mapping[Any, Any], tool: str) -> dict[str, Any]:
+    """Return metadata for a sample; keys with a fixed meaning but a value of another type are renamed."""
+    cleaned = {str(key): value for key, value in metadata.items()}
+    for problem, _ in find_metadata_problems(cleaned):
+        key = problem.partition(".")[2]
+        cleaned[f"{key} ({tool})"] = cleaned.pop(key)
+    return cleaned
+
+
+def count_warnings(reasons: Iterable[str]) -> tuple[str, ...]:
+    """Return each warning once, with the number of times it occurred if that is more than once."""
+    counts: dict[str, int] = {}
+    for reason in reasons:
+        counts[reason] = counts.get(reason, 0) + 1
+    return tuple(reason if count == 1 else f"{reason} ({count:,} times)" for reason, count in counts.items())
+
+
+@functools.cache
+def _load_translations() -> dict[str, dict[str, Any]]:
+    tables: dict[str, dict[str, Any]] = load_yaml(resources.text("interop", "translations.yaml"))
+    return tables
+
+
+def translate_checks(tool: str, names: Iterable[str], warnings: list[str], noun: str) -> tuple[Any, ...]:
+    """Return the evaluators for a tool's checks; a check without an equal evaluator becomes a warning."""
+    table = _load_translations()[tool]
+    evaluators = []
+    for name in dict.fromkeys(names):
+        # Names may carry their class, as in `Tone [GEval]`.
+        entry: dict[str, Any] = table.get(name) or next((table[key] for key in table if f"[{key}]" in name), {})
+        if "evaluator" in entry:
+            evaluators.append(entry["evaluator"])
+        else:
+            instead = entry.get("instead", "a function of your own: file.py:function")
+            warnings.append(f"the {noun} {name!r} is not translated; use {instead}")
+    return tuple(evaluators)

@@ -1,0 +1,1 @@
+"""Readers of other evaluation tools' files, one module per format; `interop/formats.py` lists them."""

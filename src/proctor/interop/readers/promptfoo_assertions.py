@@ -1,0 +1,248 @@
+"""promptfoo's assertions as entries of `evaluators`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from proctor.interop.files import translate_checks
+from proctor.records.numbers import as_number, is_number
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
+
+_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_TYPED = re.compile(r"(not-)?([a-z][a-z0-9-]*)(?:\(([\d.]+)\))?:\s*(.*)", re.DOTALL)
+_ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript", "similar-to": "similar"}
+_LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
+_JUDGED = ("llm-rubric", "model-graded-closedqa", "model-graded-factuality", "factuality", "g-eval")
+# The types that a CSV cell may start with, besides those of the translations.
+_KNOWN_TYPES = frozenset((
+    "equals", "contains", "icontains", "starts-with", "regex", "is-json", "contains-json", "similar", "latency", "cost",
+    "levenshtein", "rouge-n", "bleu", "gleu", "meteor", "javascript", "python", "webhook", "word-count", "is-xml",
+    "is-html", "is-sql", "contains-sql", "contains-xml", "contains-html", "answer-relevance", "context-faithfulness",
+    "context-recall", "context-relevance", "moderation", "is-refusal", "perplexity", *_LISTS, *_JUDGED, *_ALIASES,
+))  # fmt: skip
+
+# The names of providers in the addresses of models.
+_PROVIDERS = {
+    "openai": "openai", "anthropic": "anthropic", "google": "gemini", "vertex": "gemini",
+}  # fmt: skip
+_ENDPOINTS = ("chat", "messages", "completion", "responses")
+
+
+class Checks(NamedTuple):
+    """The assertions of one test, with what is needed to translate them."""
+
+    assertions: Sequence[Any]
+    variables: Mapping[str, Any]
+    threshold: Any
+    provider: Any
+    templates: Mapping[str, Any]
+    evaluators: tuple[Any, ...] = ()
+    expected: Any = None
+
+    @classmethod
+    def of_test(cls, test: Mapping[str, Any], config: Mapping[str, Any], variables: Mapping[str, Any]) -> Checks:
+        """Return the assertions of a test, before they are translated."""
+        provider = as_mapping(test.get("options")).get("provider")
+        if isinstance(provider, dict):
+            provider = provider.get("text") or provider.get("id")
+        templates = as_mapping(config.get("assertionTemplates"))
+        return cls(as_list(test.get("assert")), variables, test.get("threshold"), provider, templates)
+
+
+def parse_expected(cell: str) -> dict[str, Any]:
+    """Return the assertion of a CSV cell, such as `contains: Paris`, `similar(0.8): Paris` or the expected text.
+
+    >>> parse_expected("not-icontains: no"), parse_expected("Paris: a city")
+    ({'type': 'not-icontains', 'value': 'no'}, {'type': 'equals', 'value': 'Paris: a city'})
+    """
+    match = _TYPED.fullmatch(cell.strip())
+    if match is None or match[2] not in _KNOWN_TYPES:
+        if cell.strip().removeprefix("not-") in ("is-json", "contains-json", "is-xml", "is-html", "is-sql"):
+            return {"type": cell.strip()}
+        return {"type": "equals", "value": cell}
+    kind = _ALIASES.get(match[2], match[2])
+    value: Any = [item.strip() for item in match[4].split(",")] if kind in _LISTS else match[4]
+    assertion = {"type": f"{match[1] or ''}{kind}", "value": value}
+    if match[3]:
+        assertion["threshold"] = float(match[3])
+    return assertion
+
+
+def translate_assertions(checks: Checks, warnings: list[str]) -> Checks:
+    """Return the checks with evaluators for their assertions; assertions without an equal one become warnings."""
+    expected = None
+    entries: list[tuple[dict[str, Any], float]] = []
+    names: set[str] = set()
+    for item in checks.assertions:
+        assertion = _resolve_template(as_mapping(item), checks.templates)
+        kind = str(assertion.get("type"))
+        value = _render(assertion.get("value"), checks.variables)
+        if kind in ("equals", "similar") and isinstance(value, str) and expected in (None, value):
+            expected = value
+            uses = "exact_match" if kind == "equals" else "semantic_similarity"
+            entry = {"uses": uses, **({"threshold": assertion.get("threshold", 0.75)} if kind == "similar" else {})}
+        elif kind == "assert-set":
+            inner = checks._replace(assertions=as_list(assertion.get("assert")), threshold=assertion.get("threshold"))
+            parts = translate_assertions(inner, warnings)
+            if parts.expected is not None and expected not in (None, parts.expected):
+                warnings.append("an assert-set with a second expected value is left out")
+                continue
+            expected = parts.expected if expected is None else expected
+            entry = {"uses": "all_of", "evaluators": list(parts.evaluators)} if parts.evaluators else {}
+        else:
+            entry = _translate({**assertion, "value": value}, checks, warnings) or {}
+        if entry:
+            name = _make_unique(as_text(assertion.get("metric")) or kind, names)
+            weight = as_number(assertion.get("weight", 1))
+            entries.append(({"uses": entry.pop("uses"), "name": name, **entry}, 1 if weight is None else weight))
+    evaluators: tuple[Any, ...] = tuple(entry for entry, _ in entries)
+    if is_number(checks.threshold) and len(entries) == len(checks.assertions) and len(entries) > 1:
+        parts_of_mean = [{"evaluator": entry, "weight": weight} for entry, weight in entries]
+        evaluators = (
+            {"uses": "weighted", "name": "assertions", "evaluators": parts_of_mean, "threshold": checks.threshold},
+        )
+    elif is_number(checks.threshold) and len(checks.assertions) > 1:
+        warnings.append("the threshold of a test is left out, because not all of its assertions are translated")
+    return checks._replace(evaluators=evaluators, expected=expected)
+
+
+def _resolve_template(assertion: Mapping[str, Any], templates: Mapping[str, Any]) -> Mapping[str, Any]:
+    reference = as_text(assertion.get("$ref")) or ""
+    return as_mapping(templates.get(reference.rpartition("/")[2])) if reference else assertion
+
+
+def _make_unique(name: str, names: set[str]) -> str:
+    unique, number = name, 1
+    while unique in names:
+        number += 1
+        unique = f"{name} {number}"
+    names.add(unique)
+    return unique
+
+
+def _render(value: Any, variables: Mapping[str, Any]) -> Any:
+    """Fill the variables of a template; other parts of the template language stay."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda match: str(variables.get(match[1], match[0])), value)
+    return [_render(item, variables) for item in value] if isinstance(value, list) else value
+
+
+def _translate(assertion: Mapping[str, Any], checks: Checks, warnings: list[str]) -> dict[str, Any] | None:
+    kind = str(assertion.get("type"))
+    base = kind.removeprefix("not-")
+    if base in _JUDGED:
+        entry = _translate_rubric(assertion, checks, warnings)
+    else:
+        entry = _TRANSLATIONS[base](assertion) if base in _TRANSLATIONS else None
+        if entry is None:
+            translate_checks("promptfoo", [base], warnings, "assertion")
+    if entry is not None and base != kind:
+        entry["uses"] = f"not-{entry['uses']}"
+    return entry
+
+
+def _translate_rubric(assertion: Mapping[str, Any], checks: Checks, warnings: list[str]) -> dict[str, Any] | None:
+    provider = assertion.get("provider") or checks.provider
+    model = translate_model(provider) if isinstance(provider, str) else None
+    if model is None or not isinstance(assertion["value"], str):
+        warnings.append(
+            f"the assertion {assertion['type']!r} is not translated, because its grader is not named; "
+            "use llm_judge: {model: …, criterion: …}"
+        )
+        return None
+    threshold = assertion.get("threshold")
+    return {
+        "uses": "llm_judge",
+        "model": model,
+        "criterion": assertion["value"],
+        **({"threshold": threshold} if is_number(threshold) else {}),
+    }
+
+
+def translate_model(address: str) -> str | None:
+    """Return Proctor's address of a promptfoo provider, or None if it is not a known model.
+
+    >>> translate_model("anthropic:messages:claude-sonnet-4-6"), translate_model("file://provider.js")
+    ('anthropic:claude-sonnet-4-6', None)
+    """
+    provider, *rest = address.split(":")
+    if rest and rest[0] in _ENDPOINTS:
+        rest = rest[1:]
+    return f"{_PROVIDERS[provider]}:{':'.join(rest)}" if provider in _PROVIDERS and rest and rest[0] else None
+
+
+def _match_words(need: str, *, case_sensitive: bool) -> Callable[[Mapping[str, Any]], dict[str, Any] | None]:
+    def translate(assertion: Mapping[str, Any]) -> dict[str, Any] | None:
+        value = assertion["value"]
+        words = [str(item) for item in (value if isinstance(value, list) else [value])]
+        if not all(words) or value is None:
+            return None
+        options = {} if need == "all" else {"need": need}
+        case = {"case_sensitive": True} if case_sensitive else {}
+        return {"uses": "keywords", "include": words, "whole_words": False, **options, **case}
+
+    return translate
+
+
+def _match_regex(assertion: Mapping[str, Any]) -> dict[str, Any] | None:
+    try:
+        re.compile(str(assertion["value"]))
+    except (re.error, RecursionError, OverflowError):
+        return None
+    return {"uses": "regex_match", "pattern": str(assertion["value"])}
+
+
+def _match_json(assertion: Mapping[str, Any]) -> dict[str, Any] | None:
+    schema = assertion["value"]
+    if isinstance(schema, str):
+        return None
+    return {"uses": "schema_match", "schema": schema} if isinstance(schema, dict) else {"uses": "json_validity"}
+
+
+def _match_value(assertion: Mapping[str, Any]) -> dict[str, Any] | None:
+    value = assertion["value"]
+    if isinstance(value, dict | list):
+        return {"uses": "schema_match", "schema": {"const": value}}
+    pattern = re.escape("" if value is None else str(value))
+    return {"uses": "regex_match", "pattern": pattern, "mode": "fullmatch"}
+
+
+def _count_words(assertion: Mapping[str, Any]) -> dict[str, Any] | None:
+    value = assertion["value"]
+    if isinstance(value, int):
+        return {"uses": "text_count", "exactly": value}
+    limits = {"at_least": as_mapping(value).get("min"), "at_most": as_mapping(value).get("max")}
+    known = {key: limit for key, limit in limits.items() if isinstance(limit, int)}
+    return {"uses": "text_count", **known} if known else None
+
+
+def _limit_latency(assertion: Mapping[str, Any]) -> dict[str, Any] | None:
+    limit = as_number(assertion.get("threshold"))
+    return {"uses": "latency", "max_ms": limit} if limit is not None and limit > 0 else None
+
+
+_TRANSLATIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
+    "equals": _match_value,
+    "contains": _match_words("all", case_sensitive=True),
+    "icontains": _match_words("all", case_sensitive=False),
+    "contains-all": _match_words("all", case_sensitive=True),
+    "icontains-all": _match_words("all", case_sensitive=False),
+    "contains-any": _match_words("any", case_sensitive=True),
+    "icontains-any": _match_words("any", case_sensitive=False),
+    "starts-with": lambda assertion: {
+        "uses": "starts_with",
+        "phrases": [str(assertion["value"])],
+        "whole_words": False,
+        "case_sensitive": True,
+    },
+    "regex": _match_regex,
+    "is-json": _match_json,
+    "is-xml": lambda _: {"uses": "format_compliance", "format": "xml"},
+    "is-html": lambda _: {"uses": "format_compliance", "format": "html"},
+    "word-count": _count_words,
+    "latency": _limit_latency,
+    "answer-relevance": lambda _: {"uses": "relevance"},
+    "context-faithfulness": lambda _: {"uses": "hallucination_detection"},
+}

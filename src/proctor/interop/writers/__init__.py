@@ -1,0 +1,1 @@
+"""Writers of other evaluation tools' files, as report formats."""

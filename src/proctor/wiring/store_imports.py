@@ -1,0 +1,220 @@
+"""Store the runs of other tools' files in the history, and compare the tools' numbers with Proctor's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.comparison.report import EvalReport
+from proctor.core.redaction.redact import Redaction
+from proctor.datasets.record import Fingerprint
+from proctor.engine.finish import summarize
+from proctor.engine.redaction import add_redaction_counts, redact_metadata, redact_result
+from proctor.interop.imported import ImportedFile, ImportedRun
+from proctor.ports import History
+from proctor.records.metric import MetricValue
+from proctor.records.results import Counts, ResultList
+from proctor.records.run import DatasetInfo, EvaluatorSpec, Provenance, RunMetadata, RunOptions, TargetSpec
+from proctor.records.sample import MAX_TAGS, Sample
+from proctor.records.trial import EvalResult
+
+IMPORTED = "imported"
+DIGEST_DIGITS = 12
+# The tool's number and Proctor's may differ by rounding to three decimals, or by this fraction.
+TOLERANCE = 0.0005
+# Evaluators cannot have the names of metrics.
+METRIC_NAMES = frozenset((
+    "pass_rate", "strict_pass_rate", "success_rate", "mean_score", "latency_ms", "tokens", "cost", "judges", "field",
+    "pass_hat_k", "pass_at_k", "total_score",
+))  # fmt: skip
+
+
+class ReportedNumber(msgspec.Struct, frozen=True):
+    """A number that the tool reported, and the same number computed from the results; None if Proctor has none."""
+
+    name: str
+    reported: float
+    computed: float | None = None
+    n: int | None = None
+    interval: tuple[float, float] | None = None
+    differs: bool = False
+
+
+class StoredImport(msgspec.Struct, frozen=True):
+    """A run of a file in the history; `new` is False if it was already there, `stored` if it has no results."""
+
+    run_id: str
+    name: str
+    results: int
+    total: int
+    counts: Counts
+    new: bool
+    stored: bool
+    numbers: tuple[ReportedNumber, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def store_file(
+    imported: ImportedFile, path: Path, history: History | None, *, name: str | None = None
+) -> Iterator[StoredImport]:
+    """Store the runs of a file that are not stored yet; without a history nothing is stored.
+
+    The id of a run depends only on the content of the file, so importing it again finds the same run.
+    """
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:DIGEST_DIGITS]
+    for number, run in enumerate(imported.runs):
+        suffix = f"-{number + 1}" if len(imported.runs) > 1 else ""
+        run_id = f"{imported.format}-{digest}{suffix}"
+        is_new = history is None or run_id not in history.stored_metrics([run_id])
+        metadata, report = make_report(imported, run, run_id, path, name)
+        if is_new and history is not None and report.total:
+            with history.import_run(metadata) as importer:
+                for position, result in enumerate(report.results):
+                    importer.add(position, result)
+                importer.finish(report.metrics, report.by_configuration)
+        yield StoredImport(
+            run_id,
+            metadata.name,
+            report.total,
+            metadata.total or report.total,
+            report.counts,
+            is_new,
+            history is not None and bool(report.total),
+            tuple(compare_numbers(run, report)),
+            metadata.warnings,
+        )
+
+
+def make_report(
+    imported: ImportedFile, run: ImportedRun, run_id: str, path: Path, name: str | None = None
+) -> tuple[RunMetadata, EvalReport]:
+    """Return an imported run and its report, with metrics computed from its results."""
+    warnings = list(imported.warnings)
+    redaction = Redaction()
+    results = [redact_result(_rename_scores(result), redaction) for result in _order(run, warnings)]
+    started_at = run.started_at or datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    finished_at = run.finished_at or (started_at if run.status == "completed" else None)
+    metadata = RunMetadata(
+        run_id,
+        name or run.name or imported.format,
+        started_at,
+        run.status,
+        finished_at,
+        max(0.0, (finished_at - started_at).total_seconds()) if finished_at else 0.0,
+        max(run.total or 0, len(results)),
+        _describe_dataset(imported, run, path, results),
+        TargetSpec(str(run.details.get("target") or imported.format), IMPORTED),
+        run.configurations,
+        tuple(_list_evaluators(imported, run, results)),
+        RunOptions(epochs=max((result.trial.epoch + 1 for result in results), default=1), skipped="ignore"),
+        {IMPORTED: imported.format, **dict(list(run.tags.items())[: MAX_TAGS - 1])},
+        warnings=tuple(warnings),
+        provenance=Provenance(packages={imported.format: imported.version} if imported.version else {}),
+    )
+    metadata = add_redaction_counts(redact_metadata(metadata), redaction)
+    metadata, table, by_configuration = summarize(ResultList(results), metadata)
+    # A check of some samples only is not missing on the others.
+    partial = tuple(f"{name} skipped " for name in _list_partial_names(results))
+    texts = tuple(text for text in metadata.warnings if not text.startswith(partial))
+    metadata = msgspec.structs.replace(metadata, warnings=texts)
+    return metadata, EvalReport(results, metadata, table, by_configuration)
+
+
+def _list_partial_names(results: Sequence[EvalResult]) -> set[str]:
+    """Return the names of the scores that some results with an output do not have."""
+    scored = [set(result.scores) for result in results if result.success]
+    names: set[str] = set().union(*scored)
+    return {name for name in names if not all(name in scores for scores in scored)}
+
+
+def _order(run: ImportedRun, warnings: list[str]) -> list[EvalResult]:
+    """Return the results by sample, configuration and epoch; a trial that occurs twice becomes a further epoch."""
+    samples: dict[str, int] = {}
+    configurations = {configuration.name: index for index, configuration in enumerate(run.configurations)}
+    placed: dict[tuple[int, int, int], EvalResult] = {}
+    repeats = 0
+    for result in run.results:
+        sample = samples.setdefault(result.sample_id, len(samples))
+        epoch = result.trial.epoch
+        place = (sample, configurations[result.trial.configuration])
+        while (*place, epoch) in placed:
+            epoch += 1
+        if epoch != result.trial.epoch:
+            repeats += 1
+            result = msgspec.structs.replace(result, trial=msgspec.structs.replace(result.trial, epoch=epoch))
+        placed[*place, epoch] = result
+    if repeats:
+        warnings.append(f"trials that the file contains twice, stored as further epochs: {repeats:,}")
+    return [placed[key] for key in sorted(placed)]
+
+
+def _rename(name: str) -> str:
+    return f"{name} score" if name in METRIC_NAMES else name
+
+
+def _rename_scores(result: EvalResult) -> EvalResult:
+    if METRIC_NAMES.isdisjoint(result.scores):
+        return result
+    scores = {_rename(name): score for name, score in result.scores.items()}
+    return msgspec.structs.replace(result, scores=scores)
+
+
+def _describe_dataset(
+    imported: ImportedFile, run: ImportedRun, path: Path, results: Sequence[EvalResult]
+) -> DatasetInfo:
+    samples: dict[str, Sample[Any, Any]] = {}
+    fingerprint = Fingerprint()
+    for result in results:
+        if result.sample_id not in samples:
+            samples[result.sample_id] = result.trial.sample
+            fingerprint.add(result.trial.sample)
+    details = {"format": imported.format, "reported": run.reported}
+    details |= {key: value for key, value in run.details.items() if key not in ("dataset", "target", "evaluators")}
+    name = str(run.details.get("dataset") or path.name)
+    return DatasetInfo(name, str(path), len(samples), fingerprint.hexdigest(), details)
+
+
+def _list_evaluators(
+    imported: ImportedFile, run: ImportedRun, results: Sequence[EvalResult]
+) -> Iterator[EvaluatorSpec]:
+    parameters = run.details.get("evaluators", {})
+    for name in dict.fromkeys(name for result in results for name in result.scores):
+        options = dict(parameters.get(name.removesuffix(" score"), {}) or parameters.get(name, {}))
+        yield EvaluatorSpec(name, f"{IMPORTED}:{imported.format}", options)
+
+
+def compare_numbers(run: ImportedRun, report: EvalReport) -> Iterator[ReportedNumber]:
+    """Yield the tool's numbers with Proctor's; they are not expected to agree if the file has only some results."""
+    is_complete = run.total is None or run.total <= report.counts.total
+    for name, reported in run.reported.items():
+        metric = _find_number(name, report)
+        if metric is None or metric.value is None:
+            yield ReportedNumber(name, reported)
+            continue
+        tolerance = TOLERANCE * max(1.0, abs(reported))
+        differs = is_complete and abs(metric.value - reported) > tolerance
+        yield ReportedNumber(name, reported, metric.value, metric.n, metric.interval, differs)
+
+
+def _find_number(name: str, report: EvalReport) -> MetricValue | None:
+    counts, metrics = report.counts, report.metrics
+    totals: Mapping[str, int] = {"passed": counts.passed, "failed": counts.failed, "errors": counts.error}
+    if name in totals:
+        return MetricValue(totals[name], counts.total, kind="count")
+    if name == "tokens":
+        parts = [metrics[key] for key in ("tokens.total", "judges.tokens") if key in metrics]
+        return MetricValue(sum(part.value or 0 for part in parts), counts.total, kind="count")
+    base, _, last = name.rpartition(".")
+    base = _rename(base)
+    mean = metrics.get(f"{base}.mean")
+    if last == "sum" and mean is not None:
+        return MetricValue((mean.value or 0) * mean.n, mean.n)
+    if last in ("accuracy", "mean") and mean is not None:
+        return mean
+    return metrics.get(name)

@@ -1,0 +1,220 @@
+"""`proctor import`: runs in the history that every other command can use, datasets and eval files."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from proctor.comparison.report import EvalReport
+from proctor.datasets.dataset import Dataset
+from proctor.interop.formats import READERS
+from proctor.wiring.open_history import open_history
+from tests.interop.examples import (
+    PROMPTFOO_CONFIG,
+    deepeval_run,
+    inspect_log,
+    openai_log,
+    promptfoo_results,
+    write_eval,
+)
+from tests.support import run_command
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with one file of each tool."""
+    write_eval(tmp_path / "log.eval", inspect_log())
+    (tmp_path / "results.json").write_text(json.dumps(promptfoo_results()))
+    (tmp_path / "run.json").write_text(json.dumps(deepeval_run()))
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, openai_log())))
+    (tmp_path / "promptfooconfig.yaml").write_text(PROMPTFOO_CONFIG)
+    return tmp_path
+
+
+def run(folder: Path, *args: str, code: int = 0) -> str:
+    done = run_command(*args, cwd=folder)
+    assert done.returncode == code, done.stderr + done.stdout
+    return done.stdout if code == 0 else done.stderr
+
+
+def import_json(folder: Path, *args: str) -> dict[str, Any]:
+    return json.loads(run(folder, "import", *args, "--json"))  # type: ignore[no-any-return]
+
+
+def load(folder: Path, run_id: str) -> EvalReport:
+    return open_history(folder / ".proctor" / "history.db").report(run_id)
+
+
+def test_the_runs_of_a_file_are_stored_once(folder: Path) -> None:
+    """The id depends on the content: a copy under another name is already imported."""
+    first = import_json(folder, "log.eval")["runs"]["log.eval"][0]
+    (folder / "copy.eval").write_bytes((folder / "log.eval").read_bytes())
+    again = import_json(folder, "copy.eval")["runs"]["copy.eval"][0]
+    assert (first["new"], again["new"], first["run_id"]) == (True, False, again["run_id"])
+    assert "already imported" in run(folder, "import", "log.eval")
+    assert run(folder, "runs").count(first["run_id"]) == 1
+
+
+def test_the_numbers_of_the_tool_are_next_to_those_of_proctor(folder: Path) -> None:
+    """The mean of 1 and 0.5 is the reported accuracy; the tokens of all models agree."""
+    text = run(folder, "import", "log.eval")
+    assert "log.eval (inspect 0.3.1): 4 samples, 1 run" in text
+    assert "4       1       1       1           1  new" in text
+    assert [line.split()[:3] for line in text.splitlines() if line.startswith(("match", "tokens"))] == [
+        ["match.accuracy", "0.75", "0.75"],
+        ["tokens", "52", "52"],
+    ]
+    assert "they differ" not in text
+
+
+def test_a_number_that_differs_is_a_warning(folder: Path) -> None:
+    """OpenAI evals counts an invalid grade as 0; Proctor leaves it out and says so."""
+    text = run(folder, "import", "log.jsonl")
+    line = next(line for line in text.splitlines() if line.startswith("fact.mean"))
+    assert line.split()[1:3] == ["0.5", "1"]
+    assert line.endswith("warning: they differ")
+    assert "the tool counts it as 0, Proctor as an error" in text
+
+
+def test_a_stored_import_has_metadata_and_metrics(folder: Path) -> None:
+    """Status, time, configurations, evaluators, tags, reported numbers and our own metrics."""
+    run_id = import_json(folder, "results.json", "--name", "nightly")["runs"]["results.json"][0]["run_id"]
+    report = load(folder, run_id)
+    stored = report.metadata
+    assert stored is not None
+    assert (stored.name, stored.status, stored.total) == ("nightly", "completed", 4)
+    assert stored.started_at.isoformat() == "2026-01-02T03:04:05+00:00"
+    assert [configuration.name for configuration in stored.configurations] == ["model 0", "model 1"]
+    assert [(spec.name, spec.uses) for spec in stored.evaluators] == [
+        ("assertions", "imported:promptfoo"),
+        ("Topic", "imported:promptfoo"),
+    ]
+    assert stored.tags == {"imported": "promptfoo"}
+    assert stored.dataset.details["reported"]["errors"] == 1
+    counts = report.counts
+    assert (counts.passed, counts.failed, counts.error) == (2, 1, 1)
+    assert report.metrics["assertions.mean"].value == pytest.approx(2.5 / 3)
+    assert report.metrics["tokens.total"].value == 21
+    assert report.by_configuration["model 1"]["success_rate"].value == 0.5
+
+
+@pytest.mark.parametrize("name", ["log.eval", "results.json", "run.json", "log.jsonl"])
+def test_other_commands_work_on_an_imported_run(folder: Path, name: str) -> None:
+    """show, compare, gate, report, export and rescore take it as any other run."""
+    run_id = import_json(folder, name)["runs"][name][0]["run_id"]
+    assert run_id in run(folder, "show", run_id)
+    # Another file with the same content is another run.
+    if name == "log.eval":
+        write_eval(folder / name, inspect_log(), zipfile.ZIP_STORED)
+    else:
+        (folder / name).write_text((folder / name).read_text() + "\n")
+    other = import_json(folder, name)["runs"][name][0]["run_id"]
+    place = "@model 0" if name == "results.json" else ""
+    assert "pass_rate" in run(folder, "compare", other + place, run_id + place, "--json")
+    gate = json.loads(run_command("gate", other + place, "--baseline", run_id + place, "--json", cwd=folder).stdout)
+    assert gate["verdict"] in ("pass", "inconclusive"), gate
+    run(folder, "rescore", run_id, "-e", "not-json_validity", "-q")
+    for file_format in ("html", "markdown", "csv", "junit", "json"):
+        run(folder, "report", run_id, "--format", file_format, "--output", f"reports/{file_format}")
+    run(folder, "history", "export", "runs.jsonl")
+
+
+def test_an_inspect_session_can_be_rescored_for_its_tool_calls(folder: Path) -> None:
+    """The first sample called `lookup`, the others did not."""
+    run_id = import_json(folder, "log.eval")["runs"]["log.eval"][0]["run_id"]
+    run(folder, "rescore", run_id, "-e", "tool_called", "--set", "tool_called.name=lookup", "-q")
+    report = load(folder, json.loads(run(folder, "runs", "--json"))[0]["run_id"])
+    assert [result.outcome for result in report.results] == ["passed", "failed", "failed", "error"]
+
+
+def test_secrets_are_removed_before_a_run_is_stored(folder: Path) -> None:
+    """As for runs of Proctor; the run says how many."""
+    log = inspect_log()
+    log["samples"][0]["output"]["completion"] = "the key is AKIA" + "Z7QW2MKX5RTB6PLN"
+    (folder / "log.json").write_text(json.dumps(log))
+    run_id = import_json(folder, "log.json")["runs"]["log.json"][0]["run_id"]
+    report = load(folder, run_id)
+    assert "MKX5RTB6" not in str(list(report.results))
+    assert report.metadata is not None
+    assert report.metadata.redacted
+
+
+def test_a_dry_run_stores_nothing(folder: Path) -> None:
+    """It shows the same numbers."""
+    assert "not stored" in run(folder, "import", "log.eval", "--dry-run")
+    assert not (folder / ".proctor").exists()
+    run(folder, "import", "promptfooconfig.yaml", "--eval-file", "eval.yaml", "--dry-run")
+    assert not (folder / "eval.yaml").exists()
+
+
+def test_a_file_without_results_names_the_commands(folder: Path) -> None:
+    """A dataset is not stored; the message has the exact commands."""
+    text = run(folder, "import", "promptfooconfig.yaml")
+    assert "promptfooconfig.yaml (promptfoo): 3 samples and no run" in text
+    assert "proctor import promptfooconfig.yaml --format promptfoo --eval-file eval.yaml" in text
+    assert "proctor run --dataset promptfooconfig.yaml --dataset-format promptfoo --target file.py:function" in text
+    (folder / "empty.json").write_text(json.dumps(inspect_log(samples=[])))
+    assert "no results, not stored" in run(folder, "import", "empty.json")
+
+
+def test_samples_are_written_as_a_dataset(folder: Path) -> None:
+    """`--dataset` writes JSONL that Proctor reads back, and stores no run."""
+    text = run(folder, "import", "log.eval", "--dataset", "samples.jsonl")
+    assert "wrote samples.jsonl: 4 samples" in text
+    assert [sample.id for sample in Dataset.load(folder / "samples.jsonl")] == ["1", "2", "3", "4"]
+    assert not (folder / ".proctor").exists()
+    (folder / "mine.jsonl").write_text("my own file\n")
+    assert "mine.jsonl" in run(folder, "import", "log.eval", "--dataset", "mine.jsonl", code=2)
+
+
+def test_an_eval_file_has_the_translated_checks(folder: Path) -> None:
+    """It names dataset, target and configurations, and lists as comments what is not translated."""
+    text = run(folder, "import", "promptfooconfig.yaml", "--eval-file", "evals/eval.yaml", "--name", "greetings")
+    assert "next: proctor run evals/eval.yaml" in text
+    source = (folder / "evals" / "eval.yaml").read_text()
+    assert "# the assertion 'javascript' is not translated; use a function of your own" in source
+    content = yaml.safe_load(source)
+    assert content["name"] == "greetings"
+    assert content["dataset"] == "dataset.jsonl"
+    assert content["target"]["prompt"] == "Say $word in $language"
+    assert list(content["configurations"]) == ["openai:gpt-4.1-mini", "claude"]
+    lines = (folder / "evals" / "dataset.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["test-1", "test-2", "test-3"]
+    inspect = run(folder, "import", "log.eval", "--eval-file", "inspect.yaml", "--dataset", "i.jsonl")
+    assert "the scorer 'match' is not translated; use contains" in inspect
+    assert yaml.safe_load((folder / "inspect.yaml").read_text())["evaluators"] == [
+        {"contains": {"case_sensitive": False}}
+    ]
+
+
+def test_an_imported_inspect_eval_file_runs(folder: Path) -> None:
+    """The written files are a complete evaluation of another target."""
+    (folder / "app.py").write_text("def answer(question):\n    return 'it is 1'\n")
+    text = run(folder, "import", "log.eval", "--eval-file", "eval.yaml")
+    assert "add target: file.py:function to eval.yaml" in text
+    run(folder, "import", "log.eval", "--eval-file", "eval.yaml", "--target", "app.py:answer")
+    assert "4 of 4 passed" in run(folder, "run", "eval.yaml")
+    assert "--target needs --eval-file" in run(folder, "import", "log.eval", "--target", "app.py:answer", code=2)
+
+
+def test_readers_are_dataset_formats(folder: Path) -> None:
+    """`--dataset-format` and `dataset: {path, format}` read another tool's file directly."""
+    (folder / "app.py").write_text("def answer(question):\n    return 'Paris'\n")
+    command = ["run", "--dataset", "run.json", "--target", "app.py:answer", "-e", "contains", "--skipped", "ignore"]
+    assert "1 of 1 judged passed" in run(folder, *command, "--dataset-format", "deepeval")
+    message = run(folder, *command, "--dataset-format", "nonsense", code=2)
+    assert all(name in message for name in READERS)
+
+
+def test_samples_of_several_files_must_not_contradict(folder: Path) -> None:
+    """Equal samples are written once; another sample with the same id is an error."""
+    other = inspect_log()
+    other["samples"][0]["input"] = "What is b?"
+    (folder / "other.json").write_text(json.dumps(other))
+    message = run(folder, "import", "log.eval", "other.json", "--dataset", "all.jsonl", code=2)
+    assert "the id '1' belongs to another sample too" in message
