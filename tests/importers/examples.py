@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.importers.agent_examples import AGENT_EXAMPLES
+
 STAMP = "2026-01-02T10:00:0{}.000Z"
 
 
@@ -299,4 +301,5 @@ EXAMPLES = {
     "openai": OPENAI,
     "langchain": LANGCHAIN,
     "proctor": PROCTOR,
+    **AGENT_EXAMPLES,
 }
