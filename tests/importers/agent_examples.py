@@ -158,10 +158,141 @@ VSCODE: list[Any] = [
     }
 ]  # fmt: skip
 
+
+def _span(number: int, data: Any, error: Any = None) -> dict[str, Any]:
+    return {
+        "object": "trace.span", "id": f"s{number}", "trace_id": "tr-1", "parent_id": "s9", "error": error,
+        "started_at": f"2026-01-02T10:00:0{number}+00:00", "ended_at": f"2026-01-02T10:00:0{number}.5+00:00",
+        "span_data": data,
+    }  # fmt: skip
+
+
+_CALL = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city": "Rome"}'}
+_QUESTION = {"role": "user", "content": "Weather in Rome?"}
+
+OPENAI_AGENTS: list[Any] = [
+    {
+        "data": [
+            {"object": "trace", "id": "tr-1", "workflow_name": "Weather", "group_id": "chat", "metadata": {"k": 7}},
+            _span(3, {"type": "function", "name": "weather", "input": '{"city": "Rome"}', "output": "An error",
+                      "mcp_data": None}, {"message": "no such city", "data": {"tool_name": "weather"}}),
+            _span(2, {"type": "generation", "input": [_QUESTION], "output": [_CALL], "model": "small",
+                      "model_config": {"temperature": 0.5}, "usage": {"input_tokens": 40, "output_tokens": 22}}),
+            _span(1, {"type": "custom", "name": "turn", "data": {"usage": {"input_tokens": 40, "output_tokens": 22}}}),
+            _span(4, {"type": "handoff", "from_agent": "A", "to_agent": "B"}),
+            _span(5, {"type": "generation", "model": "small", "input": [
+                _QUESTION, _CALL, {"type": "function_call_output", "call_id": "c1", "output": "An error"}],
+                "output": [{"type": "message", "role": "assistant", "content": [
+                    {"type": "output_text", "text": "I do not know."}]}],
+                "usage": {"input_tokens": 60, "output_tokens": 9}}),
+            _span(6, {"type": "guardrail", "name": "no_secrets", "triggered": True}, {"message": "tripped"}),
+        ],
+    }
+]  # fmt: skip
+
+PYDANTIC_AI: list[Any] = [
+    [
+        {"kind": "request", "instructions": "Be brief.", "run_id": "run-1", "timestamp": STAMP.format(1), "parts": [
+            {"part_kind": "system-prompt", "content": "You know cities.", "dynamic_ref": None},
+            {"part_kind": "user-prompt", "content": ["How large is Paris?", {"kind": "image-url", "url": "a.png"}]}]},
+        {"kind": "response", "model_name": "small", "run_id": "run-1", "finish_reason": "tool_call", "parts": [
+            {"part_kind": "thinking", "content": "Look it up.", "signature": "sig"},
+            {"part_kind": "text", "content": "One moment.", "id": "t-1"},
+            {"part_kind": "tool-call", "tool_name": "lookup", "args": '{"city": "Pariss"}', "tool_call_id": "c1"},
+            {"part_kind": "tool-call", "tool_name": "weather", "args": {"city": "Paris"}, "tool_call_id": "c2"}],
+         "usage": {"input_tokens": 50, "output_tokens": 20, "cache_read_tokens": 10, "details": {"n": 8}}},
+        {"kind": "request", "instructions": "Be brief.", "run_id": "run-1", "parts": [
+            {"part_kind": "tool-return", "tool_name": "lookup", "tool_call_id": "c1", "content": "unknown city",
+             "outcome": "retried", "retry": {"attempt": 1}},
+            {"part_kind": "retry-prompt", "tool_name": "weather", "tool_call_id": "c2", "content": "too late"},
+            {"part_kind": "retry-prompt", "tool_name": None, "content": "Answer in JSON."},
+            {"part_kind": "odour", "content": "roses"}]},
+        {"kind": "response", "model_name": "small", "run_id": "run-1", "parts": [
+            {"part_kind": "tool-call", "tool_name": "final_result", "args": {"size": 2}, "tool_call_id": "c3"}],
+         "usage": {"input_tokens": 70, "output_tokens": 5}},
+        {"kind": "request", "run_id": "run-1", "parts": [
+            {"part_kind": "tool-return", "tool_name": "final_result", "tool_call_id": "c3", "content": "Done.",
+             "outcome": "success"}]},
+    ]
+]  # fmt: skip
+
+
+def _smolagents_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _action(number: int, calls: list[Any], message_calls: list[Any], **more: Any) -> dict[str, Any]:
+    return {
+        "step_number": number, "timing": {"duration": 0.5}, "tool_calls": calls, "error": None, "model_output": "",
+        "model_output_message": {"role": "assistant", "content": "", "tool_calls": message_calls},
+        "observations": None, "action_output": None, "is_final_answer": False,
+        "token_usage": {"input_tokens": 100 + number, "output_tokens": 10 + number}, **more,
+    }  # fmt: skip
+
+
+_LOOKUP = _smolagents_call("c1", "lookup", {"city": "Paris"})
+_FAILED = _smolagents_call("c2", "lookup", {"city": "Atlantis"})
+_ANSWER = _smolagents_call("c3", "final_answer", {"answer": "two million"})
+
+SMOLAGENTS: list[Any] = [
+    [
+        {"system_prompt": "You use tools."},
+        {"task": "How large is Paris?", "task_images": None},
+        {"plan": "First look it up.", "token_usage": {"input_tokens": 30, "output_tokens": 3}},
+        _action(1, [_LOOKUP], [_LOOKUP], model_output="I look.", observations="2 million"),
+        _action(2, [], [_FAILED], error={"type": "AgentToolExecutionError", "message": "no such city"}),
+        _action(3, [], [], error={"type": "AgentParsingError", "message": "no action"}, model_output="Hm"),
+        _action(4, [_ANSWER], [_ANSWER], observations="two million", is_final_answer=True),
+    ]
+]  # fmt: skip
+
+CREWAI: list[Any] = [
+    [
+        {"timestamp": "2026-01-02 10:00:00", "task_name": "find", "task": "How large is Paris?", "agent": "Reader",
+         "status": "started"},
+        {"timestamp": "2026-01-02 10:00:05", "task_name": "find", "task": "How large is Paris?", "agent": "Reader",
+         "status": "completed", "output": "two million"},
+    ],
+    {
+        "raw": "Two million.", "pydantic": None, "json_dict": None,
+        "tasks_output": [{"description": "Write it.", "raw": "Two million.", "agent": "Writer", "messages": []}],
+        "token_usage": {"prompt_tokens": 40, "completion_tokens": 4, "total_tokens": 44, "successful_requests": 1},
+    },
+]  # fmt: skip
+
+STREAM_JSON: list[Any] = [
+    {"type": "system", "subtype": "init", "session_id": "st-1", "tools": ["Task"], "uuid": "u1"},
+    {"type": "assistant", "session_id": "st-1", "parent_tool_use_id": None, "uuid": "u2", "message": {
+        "id": "m1", "role": "assistant", "model": "large", "usage": {"input_tokens": 3, "output_tokens": 1},
+        "content": [{"type": "text", "text": "I ask."}]}},
+    {"type": "assistant", "session_id": "st-1", "parent_tool_use_id": None, "uuid": "u3", "message": {
+        "id": "m1", "role": "assistant", "model": "large", "usage": {"input_tokens": 3, "output_tokens": 1},
+        "content": [{"type": "tool_use", "id": "t1", "name": "Task", "input": {"prompt": "read"}}]}},
+    {"type": "assistant", "session_id": "st-1", "parent_tool_use_id": "t1", "uuid": "u4", "message": {
+        "id": "m2", "role": "assistant", "model": "small", "usage": {"input_tokens": 5, "output_tokens": 2},
+        "content": [{"type": "text", "text": "I read."}]}},
+    {"type": "user", "session_id": "st-1", "parent_tool_use_id": None, "uuid": "u5", "message": {
+        "role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "gone", "is_error": True}]},
+     "tool_use_result": "Error: gone"},
+    {"type": "assistant", "session_id": "st-1", "parent_tool_use_id": None, "uuid": "u6", "message": {
+        "id": "m3", "role": "assistant", "model": "large", "usage": {"input_tokens": 4, "output_tokens": 1},
+        "content": [{"type": "text", "text": "It is gone."}]}},
+    {"type": "result", "subtype": "success", "session_id": "st-1", "is_error": False, "result": "It is gone.",
+     "total_cost_usd": 0.75, "usage": {"input_tokens": 7, "output_tokens": 30},
+     "modelUsage": {
+         "large": {"inputTokens": 7, "outputTokens": 30, "cacheReadInputTokens": 100, "cacheCreationInputTokens": 20,
+                   "costUSD": 0.5},
+         "small": {"inputTokens": 5, "outputTokens": 12, "costUSD": 0.25}}},
+]  # fmt: skip
+
 AGENT_EXAMPLES = {
     "atif": ATIF,
     "chatgpt": CHATGPT,
     "claude-ai": CLAUDE_AI,
     "copilot-cli": COPILOT,
     "vscode-chat": VSCODE,
+    "openai-agents": OPENAI_AGENTS,
+    "pydantic-ai": PYDANTIC_AI,
+    "smolagents": SMOLAGENTS,
+    "crewai": CREWAI,
 }

@@ -12,10 +12,32 @@ import pytest
 from proctor.errors import DatasetError
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
 from proctor.records.session_events import UNANSWERED
-from proctor.sessions.importers import atif, chatgpt, claude_ai, copilot_cli, vscode_chat
+from proctor.sessions.importers import (
+    atif,
+    chatgpt,
+    claude_ai,
+    claude_code,
+    copilot_cli,
+    crewai_log,
+    openai_agents,
+    pydantic_ai_messages,
+    smolagents_steps,
+    vscode_chat,
+)
 from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import SessionFiles
-from tests.importers.agent_examples import ATIF, CHATGPT, CLAUDE_AI, COPILOT, VSCODE
+from tests.importers.agent_examples import (
+    ATIF,
+    CHATGPT,
+    CLAUDE_AI,
+    COPILOT,
+    CREWAI,
+    OPENAI_AGENTS,
+    PYDANTIC_AI,
+    SMOLAGENTS,
+    STREAM_JSON,
+    VSCODE,
+)
 from tests.importers.logs import DATA, kinds, only, read
 
 FILES = DATA / "11_formats"
@@ -154,6 +176,109 @@ def test_vscode_sessions_have_their_requests(name: str) -> None:
     assert session.unknown_parts == {}
 
 
+@needs_files
+@pytest.mark.parametrize("name", [name for name in list_files("claude") if "types" in REFERENCE[name]])
+def test_claude_sessions_count_usage_once_per_message(name: str) -> None:
+    """Calls, results, errors and tokens of Claude Code's files and of stream-json are those of the reference."""
+    (session,) = read_file(name)
+    expected, calls = REFERENCE[name], session.session[ToolCall]
+    assert session.format == "claude-code"
+    assert len(calls) == expected["blocks"].get("tool_result", 0)
+    assert len(list_calls(session)) == expected["blocks"].get("tool_use", 0)
+    assert len([call for call in calls if call.error]) == expected["tool_result_errors"]
+    assert len(list_kinds(session, "thinking")) == expected["blocks"].get("thinking", 0)
+    tokens = session.recorded.get("tokens", {}).get("once_a_message", {})
+    assert tokens.get("output_tokens", 0) == expected["output_tokens_by_last_line_per_id"]
+    assert tokens.get("input_tokens", 0) == expected["input_tokens_by_last_line_per_id"]
+
+
+@needs_files
+def test_the_result_of_stream_json_states_the_tokens_and_the_cost() -> None:
+    """The totals by model count, sub-agents and cache included; a run that failed at once is a session."""
+    (session,) = read_file("claude/stream_json_session.jsonl")
+    # 20 + 3700 + 250 of the large model and 300 of the small one.
+    assert session.session.usage == Usage(4270, 117, 3700, 0.0123, 250)
+    assert [item.name for item in session.session[Message]].count("sub-agent") == 1
+    (failed,) = read_file("claude/stream_json_error.jsonl")
+    assert failed.session.usage == Usage(5, 1, 0, 0.001, 0)
+    assert list_kinds(failed, "result")[0].data["subtype"] == "error_max_turns"
+
+
+@needs_files
+@pytest.mark.parametrize("name", [name for name in list_files("openai-agents") if "objects" in REFERENCE[name]])
+def test_agents_traces_count_tokens_of_generations_only(name: str) -> None:
+    """Spans of turns and tasks repeat the usage; functions are calls; errors are recorded."""
+    (session,) = read_file(name)
+    expected, spans = REFERENCE[name], [note["span"] for note in session.recorded["log"] if "span" in note]
+    assert session.format == "openai-agents"
+    assert Counter(span["span_data"]["type"] for span in spans) + Counter(trace=1) == expected["spans"]
+    assert count_tokens(session) == (expected["input_tokens"], expected["output_tokens"])
+    assert len(session.session[ModelCall]) == expected["spans"].get("generation", 0)
+    assert len(session.session[ToolCall]) == expected["spans"].get("function", 0)
+    failures = [call for call in session.session[ToolCall] if call.error]
+    assert len(failures) + len(list_kinds(session, "error")) == expected["errors"]
+
+
+@needs_files
+@pytest.mark.parametrize("name", [name for name in list_files("openai-agents") if "items" in REFERENCE[name]])
+def test_items_of_the_agents_sdk_are_messages(name: str) -> None:
+    """A list of input items is read as messages, with each call and its output."""
+    (session,) = read_file(name)
+    expected = REFERENCE[name]["kinds"]
+    assert session.format == "openai"
+    assert len(session.session[ToolCall]) == expected.get("function_call", 0)
+    texts = [item for item in session.session[Message] if item.role == "assistant" and item.content]
+    assert len(texts) == expected["message"]
+
+
+@needs_files
+def test_saved_run_states_are_refused() -> None:
+    """A run state of the Agents SDK is not a session; the error says what the file contains."""
+    states = sorted((FILES / "openai-agents").glob("run_state_*.json"))
+    assert len(states) == 3
+    for state in states:
+        with pytest.raises(DatasetError, match="schemaVersion"):
+            list(SessionFiles(state))
+
+
+@needs_files
+@pytest.mark.parametrize("name", list_files("pydantic-ai"))
+def test_pydantic_ai_messages_have_their_parts(name: str) -> None:
+    """Calls, thoughts, retries and tokens are those of the reference."""
+    (session,) = read_file(name)
+    expected, calls = REFERENCE[name], session.session[ToolCall]
+    assert len({note["line"] for note in session.recorded["log"]}) == expected["messages"]
+    assert len(calls) == expected["parts"].get("tool-call", 0)
+    assert len([call for call in calls if call.error]) == expected["retried"]
+    assert len(list_kinds(session, "thinking")) == expected["parts"].get("thinking", 0)
+    assert count_tokens(session) == (expected["input_tokens"], expected["output_tokens"])
+    assert session.unknown_parts == {}
+
+
+@needs_files
+@pytest.mark.parametrize("name", [*list_files("smolagents"), "smolagents/toolcalling_run.json"])
+def test_smolagents_steps_have_their_calls_and_tokens(name: str) -> None:
+    """Listed calls are calls; a call that raised is recovered from the message of the model."""
+    (session,) = read_file(name)
+    expected, calls = REFERENCE.get(name, REFERENCE["smolagents/toolcalling_steps.json"]), session.session[ToolCall]
+    failed = [call for call in calls if call.error]
+    recovered = 0 if "codeagent" in name else 1
+    assert len(failed) == expected["errors"]
+    assert len(calls) - recovered == expected["tool_calls"]
+    assert count_tokens(session) == (expected["input_tokens"], expected["output_tokens"])
+    assert len({note["line"] for note in session.recorded["log"]}) == expected["steps"]
+    assert session.output == (5 if "codeagent" in name else "2.1 million")
+
+
+@needs_files
+def test_crewai_logs_have_their_tasks() -> None:
+    """Four entries of two tasks are two questions and two answers; the output of a crew has the same."""
+    for name in ("crew_log.json", "crew_output.json"):
+        (session,) = read_file(f"crewai/{name}")
+        assert [item.role for item in session.session[Message]] == ["user", "assistant"] * 2
+        assert session.unknown_parts == {}
+
+
 def test_atif_results_belong_to_calls_and_copied_steps_do_not_count() -> None:
     """A result without an id answers the open call; one more is the environment's; copies have no calls."""
     root, sub_agent = read(atif, ATIF)
@@ -219,3 +344,61 @@ def test_vscode_joins_texts_and_reads_declined_calls() -> None:
     assert (first.arguments, first.result, first.success) == ({"path": "a.py"}, {"output": "text of a"}, True)
     assert (second.arguments, second.error) == ({"command": "rm a.py"}, "the user declined the call")
     assert session.unknown_parts == {"part: hologram": 1}
+
+
+def test_agents_traces_are_in_order_of_their_start() -> None:
+    """Messages come once, in order; a failed function is a failed call; its error is the span's."""
+    session = only(openai_agents, *OPENAI_AGENTS)
+    assert [item.content for item in session.session[Message]] == ["Weather in Rome?", "", "I do not know."]
+    (call,) = session.session[ToolCall]
+    assert (call.arguments, call.error) == ({"city": "Rome"}, "no such city")
+    assert session.session.usage == Usage(100, 31)
+    assert [event.kind for event in session.session if isinstance(event, CustomEvent)] == [
+        "handoff",
+        "guardrail",
+        "error",
+    ]
+
+
+def test_pydantic_ai_reads_both_kinds_of_retries() -> None:
+    """Returns with the outcome "retried" and retry prompts are failures; final_result is the output."""
+    session = only(pydantic_ai_messages, *PYDANTIC_AI)
+    assert [(call.name, call.error) for call in session.session[ToolCall]] == [
+        ("lookup", "unknown city"),
+        ("weather", "too late"),
+        ("final_result", None),
+    ]
+    assert (session.id, session.output) == ("run-1", {"size": 2})
+    system = [item.content for item in session.session[Message] if item.role == "system"]
+    assert system == ["Be brief.", "You know cities."]
+    assert session.unknown_parts == {"part: odour": 1}
+
+
+def test_smolagents_recovers_the_call_that_raised() -> None:
+    """The failed call is named in the model's message; an error without a call is an event."""
+    session = only(smolagents_steps, *SMOLAGENTS)
+    assert [(call.name, call.error) for call in session.session[ToolCall]] == [
+        ("lookup", None),
+        ("lookup", "no such city"),
+        ("final_answer", None),
+    ]
+    assert [event.data["message"] for event in list_kinds(session, "error")] == ["no action"]
+    assert (session.input, session.output) == ("How large is Paris?", "two million")
+    assert session.session.usage == Usage(440, 53)
+
+
+def test_crewai_reads_logs_and_outputs() -> None:
+    """A log has no tokens; an output has the tokens of its crew."""
+    log, output = read(crewai_log, CREWAI)
+    assert (log.input, log.output, log.session.usage) == ("How large is Paris?", "two million", Usage())
+    assert (output.output, output.session.usage) == ("Two million.", Usage(40, 4))
+
+
+def test_stream_json_counts_the_totals_of_its_result() -> None:
+    """The lines have placeholders; a message of a sub-agent has its name and is not the answer."""
+    session = only(claude_code, *STREAM_JSON)
+    assert session.session.usage == Usage(132, 42, 100, 0.75, 20)
+    assert (session.id, session.output) == ("st-1", "It is gone.")
+    assert [item.name for item in session.session[Message]] == [None, "sub-agent", None]
+    (call,) = session.session[ToolCall]
+    assert (call.name, call.error) == ("Task", "gone")

@@ -26,7 +26,9 @@ MAX_PROBLEMS = 1000
 # Format names and their modules, in order of detection: specific formats come before general ones.
 FORMATS = {
     "otlp": "otlp", "langfuse": "langfuse", "atif": "atif", "chatgpt": "chatgpt", "claude-ai": "claude_ai",
-    "copilot-cli": "copilot_cli", "vscode-chat": "vscode_chat", "codex": "codex", "qwen": "qwen", "gemini": "gemini",
+    "copilot-cli": "copilot_cli", "vscode-chat": "vscode_chat", "openai-agents": "openai_agents",
+    "pydantic-ai": "pydantic_ai_messages", "smolagents": "smolagents_steps", "crewai": "crewai_log",
+    "codex": "codex", "qwen": "qwen", "gemini": "gemini",
     "claude-code": "claude_code", "langchain": "langchain_messages", "proctor": "proctor_sessions",
     "openai": "openai_messages",
 }  # fmt: skip
