@@ -15,8 +15,8 @@ from proctor.records.session import Message, ToolCall, Usage
 from proctor.sessions.genai.message_parser import parse_messages
 from proctor.sessions.genai.transcript import Transcript
 from proctor.sessions.genai.values import parse_arguments
-from proctor.sessions.importers.imported_session import ImportedSession, parse_time
-from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
+from proctor.sessions.importers.imported_session import ImportedSession, flatten_lists, parse_time
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, omit_keys
 from proctor.sessions.importers.openai_messages import read_usage
 from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
@@ -39,13 +39,15 @@ def _get_object(value: Any) -> str | None:
 
 
 def _flatten(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-    for line, value in values:
-        data = as_mapping(value).get("data")
-        is_batch = isinstance(data, list) and any(map(_get_object, data))
-        items = data if is_batch else value if isinstance(value, list) and value else [value]
-        yield from ((line, item) for item in as_list(items))
-        if is_batch and len(value) > 1:
-            yield line, {key: item for key, item in value.items() if key != "data"}
+    """Yield the objects of a file: those in lists and under `data` one by one."""
+    for line, value in flatten_lists(values):
+        data = as_list(as_mapping(value).get("data"))
+        if not any(map(_get_object, data)):
+            yield line, value
+            continue
+        yield from ((line, item) for item in data)
+        if rest := omit_keys(value, "data"):
+            yield line, rest
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
@@ -101,7 +103,7 @@ def _add_span(builder: SessionBuilder, transcript: Transcript, line: int, span: 
         call = ToolCall(data["name"], parse_arguments(data.get("input")), data.get("output"), reason)
         builder.add_finished_call(call)
     elif kind in _EVENT_SPANS:
-        builder.add_event(kind, {key: value for key, value in data.items() if key != "type"})
+        builder.add_event(kind, omit_keys(data, "type"))
     if error and kind != "function":
         builder.add_event("error", error)
     builder.add_note(line, {"span": span})
