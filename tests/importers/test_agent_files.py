@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ from proctor.sessions.importers import (
     vscode_chat,
 )
 from proctor.sessions.importers.imported_session import ImportedSession
-from proctor.sessions.importers.session_files import SessionFiles
+from proctor.sessions.importers.json_values import as_mapping
+from proctor.sessions.importers.session_files import SessionFiles, load_format
 from tests.importers.agent_examples import (
+    AGENT_EXAMPLES,
     ATIF,
     CHATGPT,
     CLAUDE_AI,
@@ -38,6 +41,7 @@ from tests.importers.agent_examples import (
     STREAM_JSON,
     VSCODE,
 )
+from tests.importers.growth import assert_linear
 from tests.importers.logs import DATA, kinds, only, read
 
 FILES = DATA / "11_formats"
@@ -402,3 +406,34 @@ def test_stream_json_counts_the_totals_of_its_result() -> None:
     assert [item.name for item in session.session[Message]] == [None, "sub-agent", None]
     (call,) = session.session[ToolCall]
     assert (call.name, call.error) == ("Task", "gone")
+
+
+def _repeat(name: str, number: int) -> list[Any]:
+    """The example of a format, with its messages repeated."""
+    first = AGENT_EXAMPLES[name][0]
+    if name == "chatgpt":
+        nodes = [_link(index, node) for index, node in enumerate([*first["mapping"].values()] * number)]
+        return [{"mapping": {node["id"]: node for node in nodes}, "current_node": nodes[-1]["id"]}]
+    if name == "copilot-cli":
+        return COPILOT[1:] * number
+    if isinstance(first, list):
+        return [first * number]
+    # Each generation of a trace repeats the conversation before it, so only its other spans are repeated.
+    kinds = {"openai-agents": "data", "atif": "steps", "claude-ai": "chat_messages", "vscode-chat": "requests"}
+    items = [item for item in first[kinds[name]] if as_mapping(item.get("span_data")).get("type") != "generation"]
+    return [{**first, kinds[name]: items * number}]
+
+
+def _link(index: int, node: dict[str, Any]) -> dict[str, Any]:
+    return {**node, "id": str(index), "parent": str(index - 1) if index else None}
+
+
+@pytest.mark.parametrize("name", AGENT_EXAMPLES)
+def test_reading_takes_steps_in_proportion_to_the_log(name: str) -> None:
+    """A log of four times the length takes about four times the work."""
+
+    def prepare(number: int) -> Callable[[], object]:
+        log = _repeat(name, number)
+        return lambda: read(load_format(name), log)
+
+    assert_linear(prepare, 10)

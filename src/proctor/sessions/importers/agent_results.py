@@ -18,7 +18,7 @@ from proctor.sessions.importers.conversation import read_conversation
 from proctor.sessions.importers.crewai_log import read_token_usage
 from proctor.sessions.importers.json_values import as_mapping, as_text
 from proctor.sessions.importers.openai_messages import read_usage
-from proctor.sessions.importers.session_builder import UNKNOWN_MODEL
+from proctor.sessions.importers.session_builder import UNKNOWN_MODEL, find_first_text
 
 # Classes of messages and blocks of the Claude Agent SDK, and the types that Claude Code gives them.
 _CLAUDE_MESSAGES = {"AssistantMessage": "assistant", "UserMessage": "user", "SystemMessage": "system"}
@@ -109,8 +109,8 @@ def _read_claude_messages(messages: Sequence[Any]) -> AgentResult:
     session = _read_session(claude_code, filter(None, map(_to_claude_line, messages)))
     results = [item for item in messages if type(item).__name__ == _CLAUDE_RESULT]
     if not results:
-        texts = [event.content for event in session if getattr(event, "role", None) == "assistant"]
-        return AgentResult(texts[-1] if texts else None, session, session.known_usage())
+        answer = find_first_text(session.events[::-1], "assistant")
+        return AgentResult(answer, session, session.known_usage())
     result = results[-1]
     structured = getattr(result, "structured_output", None)
     output = getattr(result, "result", None) if structured is None else structured

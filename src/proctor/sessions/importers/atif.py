@@ -129,7 +129,7 @@ def _add_observation(builder: SessionBuilder, number: int, step: dict[str, Any],
     else:
         del step["observation"]
     named_ids = {as_text(as_mapping(item).get("source_call_id")) for item in results}
-    open_calls = [call for call in calls if call.call_id is None or call.call_id not in named_ids]
+    open_calls = (call for call in calls if call.call_id is None or call.call_id not in named_ids)
     for item in results:
         fields = dict(as_mapping(item))
         if not fields:
@@ -138,8 +138,7 @@ def _add_observation(builder: SessionBuilder, number: int, step: dict[str, Any],
         call_id, content = take(fields, "source_call_id", str), fields.pop("content", None)
         if call_id is not None:
             builder.add_result(call_id, content)
-        elif open_calls:
-            call = open_calls.pop(0)
+        elif (call := next(open_calls, None)) is not None:
             builder.add_result(call.call_id, content, name=call.name)
         else:
             builder.add_message("user", content, name="observation")

@@ -13,7 +13,13 @@ from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists, format_epoch
 from proctor.sessions.importers.json_values import as_mapping, as_text, take
-from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, merge_distinct, split_sessions
+from proctor.sessions.importers.session_builder import (
+    KeyedQueue,
+    PendingSession,
+    SessionBuilder,
+    merge_distinct,
+    split_sessions,
+)
 
 NAME = "chatgpt"
 _ROLES: Mapping[Any, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -43,8 +49,8 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 class _ConversationReader:
     def __init__(self) -> None:
         self._builder = SessionBuilder()
-        # Names and ids of the calls without a result.
-        self._open_calls: list[tuple[str, str]] = []
+        self._call_ids: list[str] = []
+        self._open_calls = KeyedQueue()
 
     def read(self, pending: PendingSession) -> ImportedSession:
         builder, recorded = self._builder, dict(as_mapping(pending.value))
@@ -52,7 +58,8 @@ class _ConversationReader:
         path = _find_active_path(nodes, recorded.get("current_node"))
         for number, key in enumerate(path, start=1):
             self._add_node(number, key, nodes[key])
-        if rewound := [{"key": key, "node": node} for key, node in nodes.items() if key not in set(path)]:
+        active = set(path)
+        if rewound := [{"key": key, "node": node} for key, node in nodes.items() if key not in active]:
             builder.add_event("rewound", {"taken": rewound})
         builder.recorded = recorded
         for time in (recorded.get("create_time"), recorded.get("update_time")):
@@ -96,7 +103,9 @@ class _ConversationReader:
         elif role == "assistant" and recipient not in (None, "all"):
             call_id = as_text(message.get("id")) or key
             call = ToolCall(recipient, parse_arguments(value), call_id=call_id)
-            self._open_calls.append((recipient, call_id))
+            # Tools answer by their whole name or without the function.
+            self._open_calls.put(len(self._call_ids), recipient, recipient.partition(".")[0], None)
+            self._call_ids.append(call_id)
             self._builder.add_message(role, "", calls=[call])
         else:
             name = as_text(author.get("name")) if role == "assistant" else None
@@ -106,10 +115,9 @@ class _ConversationReader:
 
     def _add_result(self, name: str | None, value: Any) -> None:
         """Add a result to the open call of its tool; further results of a call are messages of the tool."""
-        matches = [entry for entry in self._open_calls if name in (None, entry[0], entry[0].partition(".")[0])]
-        if matches:
-            self._open_calls.remove(matches[0])
-            self._builder.add_result(matches[0][1], value)
+        number = self._open_calls.take(name)
+        if number is not None:
+            self._builder.add_result(self._call_ids[number], value)
         else:
             self._builder.add_message("tool", value, name=name)
 
@@ -119,7 +127,7 @@ def _find_active_path(nodes: Mapping[str, Any], current: Any) -> list[str]:
     key = current if isinstance(current, str) and current in nodes else None
     if key is None:
         parents = {as_text(as_mapping(node).get("parent")) for node in nodes.values()}
-        key = next((item for item in reversed(nodes) if item not in parents), None)
+        key = next((item for item in reversed([*nodes]) if item not in parents), None)
     path: dict[str, None] = {}
     while isinstance(key, str) and key in nodes and key not in path:
         path[key] = None
