@@ -324,6 +324,61 @@ def test_runs_of_one_smolagents_agent_do_not_mix() -> None:
         assert len(result.trial.session[ToolCall]) == 1
 
 
+# Identities
+
+
+def reply_always(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    return ModelResponse(parts=[TextPart(ANSWER)])
+
+
+class AlwaysAnswers(agents.Model):
+    async def get_response(self, *_: Any, **__: Any) -> Any:
+        return agents.ModelResponse(output=[say(ANSWER)], usage=AgentsUsage(), response_id=None)
+
+    def stream_response(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+
+class FinalAnswers(smolagents.Model):
+    def generate(self, messages: Any, **_: Any) -> ChatMessage:
+        function = ChatMessageToolCallFunction(name="final_answer", arguments={"answer": ANSWER})
+        call = ChatMessageToolCall(id="c1", type="function", function=function)
+        return ChatMessage(role=MessageRole.ASSISTANT, content="", tool_calls=[call])
+
+
+class OtherWeatherTool(WeatherTool):
+    def forward(self, city: str) -> str:
+        return "rain"
+
+
+AGENTS: dict[str, tuple[Any, Any]] = {
+    "openai": (
+        lambda: agents.Agent(name="A", model=AlwaysAnswers(), instructions="Be brief."),
+        lambda: agents.Agent(name="A", model=AlwaysAnswers(), instructions="Be long."),
+    ),
+    "pydantic-ai": (
+        lambda: PydanticAgent(FunctionModel(reply_always), instructions="Be brief."),
+        lambda: PydanticAgent(FunctionModel(reply_always), instructions="Be long."),
+    ),
+    "smolagents": (
+        lambda: smolagents.ToolCallingAgent(tools=[WeatherTool()], model=FinalAnswers(), verbosity_level=0),
+        lambda: smolagents.ToolCallingAgent(tools=[OtherWeatherTool()], model=FinalAnswers(), verbosity_level=0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_keeps_its_identity_when_it_runs(name: str) -> None:
+    """A run does not change the identity, so results can be cached; other instructions or tools do."""
+    make, make_other = AGENTS[name]
+    agent = make()
+    identity = as_target(agent).spec.identity
+    assert run(agent, [exact_match]).passed
+    assert as_target(agent).spec.identity == identity
+    assert as_target(make()).spec.identity == identity
+    assert as_target(make_other()).spec.identity != identity
+
+
 # Claude Agent SDK and CrewAI: objects of the same shape, because the packages are not installed here.
 
 

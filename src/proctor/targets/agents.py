@@ -6,6 +6,7 @@ until then is in the session.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -109,7 +110,8 @@ def _from_pydantic_ai_agent(target: Any) -> Agent:
     async def run(question: Any, **options: Any) -> Any:
         with package.capture_run_messages() as messages:  # type: ignore[union-attr]
             try:
-                return agent_reply(await target.run(question, **options))
+                # Otherwise the agent names itself after a variable of the caller.
+                return agent_reply(await target.run(question, **{"infer_name": False, **options}))
             except Exception:
                 from proctor.sessions.importers.agent_results import read_pydantic_ai_messages
 
@@ -118,7 +120,8 @@ def _from_pydantic_ai_agent(target: Any) -> Agent:
                     _record(read_pydantic_ai_messages(msgspec.json.decode(adapter.dump_json(messages))))
                 raise
 
-    return Agent(run, True, vars(target), target.name)
+    contents = {**vars(target), "_model": _describe_object(getattr(target, "_model", None))}
+    return Agent(run, True, contents, target.name)
 
 
 def _from_smolagents_agent(target: Any) -> Agent:
@@ -138,7 +141,23 @@ def _from_smolagents_agent(target: Any) -> Agent:
         return msgspec.structs.replace(reply, session=_name_model(reply.session, model))
 
     state = {name: value for name, value in vars(target).items() if name not in _SMOLAGENTS_STATE}
+    state["tools"] = {name: _describe_object(item) for name, item in target.tools.items()}
+    state["model"] = _describe_object(target.model)
     return Agent(run, False, [type(target).__name__, state], target.name)
+
+
+def _describe_object(value: Any) -> Any:
+    """Return the class and the fields of an object without those that it sets when it is first used."""
+    if not hasattr(value, "__dict__") or isinstance(value, type):
+        return value
+    cached = {
+        name
+        for base in type(value).__mro__
+        for name, item in vars(base).items()
+        if isinstance(item, functools.cached_property)
+    }
+    fields = {name: item for name, item in vars(value).items() if name not in cached and name != "is_initialized"}
+    return [type(value), fields]
 
 
 def _name_model(session: Session, model: Any) -> Session:
