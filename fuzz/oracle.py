@@ -53,7 +53,7 @@ _SOURCE = "logs/chat.jsonl"
 # The number of places of a file that are changed for each input.
 PLACES = 3
 # Keys that say how to read a part; the record has its own names for their values.
-_FORM = frozenset(("role", "type", "object", "kind", "event.name", "lc", "index", "status", "key"))
+_FORM = frozenset(("role", "type", "object", "kind", "event.name", "lc", "index", "status", "key", "part_kind"))
 _WORD = re.compile(r"[\w.:-]+")
 
 

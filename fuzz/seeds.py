@@ -29,6 +29,11 @@ _COUNTED: dict[str, list[Any]] = {
         {"type": "ai", "data": {"content": "Paris", "usage_metadata": {"input_tokens": 9, "output_tokens": 2}}},
     ],
 }
+# Folders with files of agents and chats.
+_AGENTS = (
+    "atif", "chatgpt-export", "claude", "claude-ai-export", "copilot", "crewai", "openai-agents", "pydantic-ai",
+    "smolagents",
+)  # fmt: skip
 # There are hundreds of similar traces.
 _TRACES = 12
 
@@ -60,7 +65,8 @@ def _real(largest: int) -> Iterator[bytes]:
     sessions = sorted((DATA / "07_sessions").rglob("*.json*"))
     traces = sorted((DATA / "08_traces" / "otlp_openai_v2").glob("*.json"))
     exports = sorted((DATA / "08_traces" / "langfuse").glob("*.json"))
-    for path in (*sessions, *traces[:: max(1, len(traces) // _TRACES)], *exports):
+    agents = sorted(path for name in _AGENTS for path in (DATA / "11_formats" / name).rglob("*.json*"))
+    for path in (*sessions, *agents, *traces[:: max(1, len(traces) // _TRACES)], *exports):
         if ".expected." in path.name:
             continue
         if path.suffix == ".gz":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.importers.agent_examples import AGENT_EXAMPLES, STREAM_JSON
+
 STAMP = "2026-01-02T10:00:0{}.000Z"
 
 
@@ -247,6 +249,7 @@ TAKEN_BACK: dict[str, list[Any]] = {
 
 # What APIs were asked and gave back, with tools that they ran themselves.
 EXCHANGES: dict[str, list[Any]] = {
+    "claude-code": STREAM_JSON,
     "openai": [
         {
             "object": "response", "id": "r1", "model": "m", "instructions": "Be brief.",
@@ -299,4 +302,5 @@ EXAMPLES = {
     "openai": OPENAI,
     "langchain": LANGCHAIN,
     "proctor": PROCTOR,
+    **AGENT_EXAMPLES,
 }

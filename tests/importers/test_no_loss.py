@@ -40,7 +40,15 @@ WORDS = """type message role content parts text thinking tool_use tool_result na
     sessionId uuid parentUuid leafUuid gemini toolCalls result status $set $rewindTo tokens usage
     choices traj reward progress refusal audio transcript custom_id body error object
     web_search_call server_tool_use web_search_tool_result action
-    timestamp total_token_usage last_token_usage input_tokens"""
+    timestamp total_token_usage last_token_usage input_tokens
+    steps source tool_call_id function_name observation results source_call_id metrics is_copied_context
+    subagent_trajectories mapping current_node parent children author recipient all content_type python
+    chat_messages sender attachments toolRequests toolCallId toolName assistant.message user.message
+    tool.execution_start tool.execution_complete session.shutdown modelMetrics requests value
+    toolInvocationSerialized toolId isComplete
+    trace trace.span span_data generation trace_id request part_kind tool-call tool-return user-prompt
+    tool_name outcome retried step_number model_output observations action_output task agent started
+    completed tasks_output raw modelUsage session_id subtype"""
 MEANING = frozenset(WORDS.split())
 words = st.sampled_from(sorted(MEANING))
 anything = st.recursive(

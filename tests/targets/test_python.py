@@ -75,8 +75,9 @@ def test_async_callables_give_something_to_await(function: Any) -> None:
     assert asyncio.run(target.call(SAMPLE, {})).startswith("hello")
 
 
-def test_a_call_is_the_functions_own_coroutine() -> None:
-    """Nothing is wrapped around an async function: its coroutine is what comes back."""
+def test_a_call_is_the_functions_own_coroutine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without agent frameworks, nothing is wrapped around an async function: its coroutine is what comes back."""
+    monkeypatch.setattr("proctor.targets.resolve.has_frameworks", lambda: False)
     coroutine = from_object(whisper, "it").call(SAMPLE, {})
     assert inspect.iscoroutine(coroutine)
     assert coroutine.cr_code is whisper.__code__

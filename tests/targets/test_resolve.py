@@ -160,7 +160,7 @@ def test_an_object_that_cannot_be_called_is_refused() -> None:
         as_target(7)  # type: ignore[arg-type]
     assert str(caught.value) == snapshot("""\
 target: a number is not a target
-Fix: pass a function, an object with execute or invoke, an address or a mapping\
+Fix: pass a function, an agent, an object with execute or invoke, an address or a mapping\
 """)
 
 

@@ -154,6 +154,20 @@ class HasAinvoke(Protocol):
     def ainvoke(self) -> Callable[..., Any]: ...
 
 
+class HasRun(Protocol):
+    """An agent with `run`, such as an agent of Pydantic AI."""
+
+    @property
+    def run(self) -> Callable[..., Any]: ...
+
+
+class HasHandoffs(Protocol):
+    """An agent of the OpenAI Agents SDK, which its `Runner` runs."""
+
+    @property
+    def handoffs(self) -> Any: ...
+
+
 class DataFrameLike(Protocol):
     """A data frame of pandas or Polars, one sample per row."""
 
@@ -185,7 +199,9 @@ class HasCode(Protocol):
 
 
 # The types of arguments. A target may also be an address or an entry of an eval file.
-TargetLike: TypeAlias = TakesInput | HasExecute | HasInvoke | HasAinvoke | Target | str | Mapping[str, Any]
+TargetLike: TypeAlias = (
+    TakesInput | HasExecute | HasInvoke | HasAinvoke | HasRun | HasHandoffs | Target | str | Mapping[str, Any]
+)
 # A function, factory, class or object; not a name.
 EvaluatorObject: TypeAlias = Callable[..., Any] | HasEvaluate | HasCode | AttachedEvaluator
 # One evaluator, as `evaluate` takes it: an object, a name, or an entry of an eval file.

@@ -20,6 +20,7 @@ from proctor.models.connect import is_model_address, suggest_address
 from proctor.ports import Target, TargetLike
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample, type_name
+from proctor.targets.agents import agent_reply, find_agent, has_frameworks, wrap_graph_input
 from proctor.targets.command import CommandTarget
 from proctor.targets.http import HttpTarget
 from proctor.targets.model import ModelTarget
@@ -151,7 +152,7 @@ class _RelabelledTarget:
 
 
 def from_object(target: Any, name: str | None = None) -> PythonTarget:
-    """Wrap an object with `execute` or `invoke`, or a function, partial, bound method or other callable."""
+    """Wrap an agent, an object with `execute` or `invoke`, or a function, partial, method or other callable."""
     if target is None:
         raise TargetError(
             "no target is set",
@@ -165,16 +166,21 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
         example = f"an instance, such as {name}()" if is_runnable else f"a function, such as lambda text: {name}(text)"
         raise TargetError("a class is not a target", where=name, fix=f"pass {example}")
     if not inspect.isroutine(target) and not isinstance(target, functools.partial):
+        if (agent := find_agent(target)) is not None:
+            spec = TargetSpec(agent.name or name, "agent")
+            return _make_target(agent.run, spec, agent.contents, is_async=agent.is_async)
         if callable(getattr(target, "execute", None)):
             return from_execute(target, name)
         if any(callable(getattr(target, method, None)) for method in ("ainvoke", "invoke")):
             return from_runnable(target, name)
     if callable(target):
-        return _make_target(target, TargetSpec(name, "function"), target)
+        # Only a program with an agent framework pays for looking at its results.
+        convert = agent_reply if has_frameworks() else None
+        return _make_target(target, TargetSpec(name, "function"), target, convert)
     raise TargetError(
         f"{type_name(target)} is not a target",
         where="target",
-        fix="pass a function, an object with execute or invoke, an address or a mapping",
+        fix="pass a function, an agent, an object with execute or invoke, an address or a mapping",
     )
 
 
@@ -242,14 +248,25 @@ def from_runnable(target: Any, name: str) -> PythonTarget:
     content of other chat messages is the output; other results are not changed.
     """
     method = "ainvoke" if hasattr(target, "ainvoke") else "invoke"
+    invoke = getattr(target, method)
+    if (wrap_input := wrap_graph_input(target)) is not None:
+        invoke = _wrap_invoke(invoke, wrap_input)
     return _make_target(
-        getattr(target, method),
+        invoke,
         TargetSpec(name, "runnable"),
         _runnable_contents(target),
         runnable_reply,
         method=method,
         is_async=method == "ainvoke",
     )
+
+
+def _wrap_invoke(invoke: Callable[..., Any], wrap_input: Callable[[Any], Any]) -> Callable[..., Any]:
+    @functools.wraps(invoke)
+    def invoke_with_messages(value: Any, *arguments: Any, **options: Any) -> Any:
+        return invoke(wrap_input(value), *arguments, **options)
+
+    return invoke_with_messages
 
 
 def _runnable_contents(target: Any) -> list[Any]:

@@ -1,5 +1,8 @@
 """Claude Code: one JSON object per line, one file per session (`~/.claude/projects/…/*.jsonl`).
 
+The output of `claude -p --output-format stream-json`, which the Claude Agent SDK reads, is such a log too; its last
+line, the result, states the tokens of all models, which count instead of those of the lines.
+
 Messages of sub-agents and of the program ("meta", "command", "summary") have a name. Branches that
 the user rewound are stored and their tokens count, but they are not part of the conversation.
 """
@@ -12,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.records.session import ToolCall
+from proctor.records.session import ToolCall, Usage
 from proctor.sessions.genai.values import BREAK, parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
 from proctor.sessions.importers.json_values import (
@@ -48,6 +51,8 @@ _CALL_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use")
 _READ_FIELDS = ("type", "message", "toolUseResult")
 _CONTENT_FIELDS = (*_READ_FIELDS, "attachment")
 _QUEUED = "queued_command"
+_RESULT = "result"
+_TOTALS = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
 
 def _read_counts(message: Mapping[str, Any]) -> dict[str, int]:
@@ -86,7 +91,7 @@ def group_by_session(lines: Sequence[LogLine]) -> list[list[LogLine]]:
     first_lines: list[LogLine] = []
     current: list[LogLine] | None = None
     for line in lines:
-        session_id = as_text(line.fields.get("sessionId"))
+        session_id = get_session_id(line.fields)
         if session_id is not None:
             group = by_id.get(session_id)
             if group is None:
@@ -103,9 +108,15 @@ def group_by_session(lines: Sequence[LogLine]) -> list[list[LogLine]]:
     return [*groups, first_lines] if first_lines else groups
 
 
+def get_session_id(fields: Mapping[str, Any]) -> str | None:
+    """Return the session of a line; stream-json spells it differently."""
+    return as_text(fields.get("sessionId")) or as_text(fields.get("session_id"))
+
+
 def is_side_chain(fields: Mapping[str, Any]) -> bool:
     """Return True for a message from or to a sub-agent."""
-    return fields.get("isSidechain") is True or as_text(fields.get("agentId")) is not None
+    names = ("agentId", "parent_tool_use_id")
+    return fields.get("isSidechain") is True or any(as_text(fields.get(name)) is not None for name in names)
 
 
 def find_rewound(lines: Sequence[LogLine]) -> dict[str, str]:
@@ -203,6 +214,8 @@ def _is_line(value: Any) -> bool:
     line_type = line.get("type")
     if line_type in SPEAKERS:
         return "content" in as_mapping(line.get("message"))
+    if line_type == _RESULT:
+        return "session_id" in line and "subtype" in line
     is_known = isinstance(line_type, str) and line_type in _OTHER_TYPES
     return is_known and any(key in line for key in ("leafUuid", "sessionId", "messageId", "data"))
 
@@ -225,6 +238,8 @@ class _SessionReader:
         self._message_tokens: dict[Hashable, dict[str, int]] = {}
         self._progress_parts: set[tuple[Any, ...]] = set()
         self._rewound = find_rewound(lines)
+        results = [line.fields for line in lines if line.fields.get("type") == _RESULT and _is_line(line.value)]
+        self._result = results[-1] if results else None
         self._branches: dict[str, list[Any]] = {}
         messages = [line.fields for line in lines if line.fields.get("type") in SPEAKERS]
         agents = {as_text(line.get("agentId")) for line in messages}
@@ -248,11 +263,25 @@ class _SessionReader:
             for counts in self._message_tokens.values():
                 total.update(counts)
             recorded["tokens"] = {"once_a_message": dict(total), "of_all_lines": dict(self._line_tokens)}
-        return self._builder.build(session_id, NAME, source)
+        self._add_totals()
+        imported = self._builder.build(session_id, NAME, source)
+        return imported if self._result is None else msgspec.structs.replace(imported, is_named=True)
+
+    def _add_totals(self) -> None:
+        """Add the tokens and the cost by model that the result states, which include sub-agents."""
+        result = as_mapping(self._result)
+        for model, counts in as_mapping(result.get("modelUsage")).items():
+            self._builder.add_model_call(("total", model), model, _read_totals(as_mapping(counts)))
+        if result and not result.get("modelUsage") and not self._message_tokens:
+            usage = msgspec.structs.replace(
+                read_usage(as_mapping(result.get("usage"))), cost=as_number(result.get("total_cost_usd"))
+            )
+            if usage != Usage():
+                self._builder.add_model_call(("total",), None, usage)
 
     def _read_line(self, line: LogLine) -> None:
         fields, line_type = line.fields, line.fields.get("type")
-        session_id = as_text(fields.get("sessionId"))
+        session_id = get_session_id(fields)
         if session_id is not None and session_id not in self._ids:
             self._ids.append(session_id)
         self._builder.add_time(fields.get("timestamp"))
@@ -267,8 +296,8 @@ class _SessionReader:
             self._builder.add_event("summary", line.value)
         elif line_type == "progress" and (inner := _get_agent_line(fields)):
             self._add_message(line, inner, fields)
-        elif line_type == "system":
-            self._builder.add_event("system", line.value)
+        elif line_type == "system" or (line_type == _RESULT and _is_line(line.value)):
+            self._builder.add_event(str(line_type), line.value)
         elif line_type != "attachment" or not self._add_queued(line, as_mapping(fields.get("attachment"))):
             self._builder.add_unknown(None, line.value)
 
@@ -403,6 +432,8 @@ class _SessionReader:
         if model != _SYNTHETIC and (model or message.get("usage")):
             if counts:
                 self._message_tokens[key] = counts
+            if as_mapping(self._result).get("modelUsage"):
+                return
             usage = read_usage(as_mapping(message.get("usage")))
             reason = as_text(message.get("stop_reason"))
             self._builder.add_model_call(key, model, usage, finish_reason=reason)
@@ -438,6 +469,13 @@ class _SessionReader:
     def _note_call(self, line: LogLine, fields: Mapping[str, Any], call_id: str | None) -> None:
         if fields:
             self._builder.add_note(line.number, {"of": call_id, **fields})
+
+
+def _read_totals(counts: Mapping[str, Any]) -> Usage:
+    """Return the usage of a model; cached tokens are counted beside the input."""
+    inputs, outputs, cached, written = (as_count(counts.get(name)) for name in _TOTALS)
+    total = None if inputs is None else as_count(inputs + (cached or 0) + (written or 0))
+    return Usage(total, outputs, cached, as_number(counts.get("costUSD")), written)
 
 
 def _get_agent_line(fields: Mapping[str, Any]) -> Mapping[str, Any]:

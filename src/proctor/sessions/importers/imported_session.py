@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
 
@@ -109,3 +109,11 @@ def parse_time(value: Any) -> datetime | None:
     except (TypeError, ValueError):
         return None
     return time if time.tzinfo is not None else None
+
+
+def format_epoch(seconds: Any) -> str | None:
+    """Return the ISO 8601 time of a number of seconds since 1970; None for anything else."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None

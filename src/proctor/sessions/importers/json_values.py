@@ -55,6 +55,12 @@ def omit_keys(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key not in names}
 
 
+def take(fields: dict[str, Any], name: str, *types: type) -> Any:
+    """Remove a field with a nonempty value of one of the types and return it; else return None and leave the field."""
+    value = fields.get(name)
+    return fields.pop(name) if value and type(value) in types else None
+
+
 def remaining_fields(fields: Mapping[str, Any], parsed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that are missing from `parsed` or have a different value there."""
     return {key: value for key, value in fields.items() if key not in parsed or value != parsed[key]}

@@ -19,7 +19,7 @@ from proctor.sessions.importers.json_values import (
 )
 from proctor.sessions.importers.openai_messages import add_parsed
 from proctor.sessions.importers.openai_messages import read_usage as read_openai_usage
-from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, group_items, merge_distinct
+from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, merge_distinct, split_sessions
 
 NAME = "langchain"
 
@@ -68,19 +68,8 @@ def _is_list(value: Any) -> bool:
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file: lists of messages, objects with such a list, or one message per line."""
-    for pending in group_items(_split_items(values, source), source, _is_message):
+    for pending in split_sessions(values, source, _is_message, lambda item: _find_list(as_mapping(item)) is not None):
         yield _build(pending)
-
-
-def _split_items(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any, str | None]]:
-    """Yield the values of a file and the items of lists that are not sessions; only sessions have a location."""
-    for line, value in values:
-        items = [value]
-        if isinstance(value, list) and value and not _is_list(value):
-            items = value
-        for number, item in enumerate(items, start=1):
-            is_session = _is_list(item) or _find_list(as_mapping(item)) is not None
-            yield item, f"{source}:{number if len(items) > 1 else line}" if is_session else None
 
 
 def _build(pending: PendingSession) -> ImportedSession:

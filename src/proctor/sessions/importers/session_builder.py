@@ -20,7 +20,7 @@ from proctor.sessions.importers.imported_session import (
     parse_time,
     wrap_raw_event,
 )
-from proctor.sessions.importers.json_values import extract_text
+from proctor.sessions.importers.json_values import as_list, extract_text
 
 UNKNOWN_MODEL = "unknown"
 # The error of a call that failed without a message.
@@ -283,6 +283,27 @@ def group_items(
         strays = []
     if messages or strays:
         yield PendingSession(messages, source, strays)
+
+
+def split_sessions(
+    values: Iterable[tuple[int, Any]],
+    source: str,
+    is_message: Callable[[Any], bool],
+    is_document: Callable[[Any], bool],
+) -> Iterator[PendingSession]:
+    """Yield the sessions of a file: documents, lists of messages, lists of either, or one message per line."""
+
+    def is_session(value: Any) -> bool:
+        return any(map(is_message, as_list(value))) or is_document(value)
+
+    def split_values() -> Iterator[tuple[Any, str | None]]:
+        for line, value in values:
+            items = value if isinstance(value, list) and value and not is_session(value) else [value]
+            for number, item in enumerate(items, start=1):
+                location = f"{source}:{number if len(items) > 1 else line}"
+                yield item, location if is_session(item) else None
+
+    return group_items(split_values(), source, is_message)
 
 
 def find_first_text(events: Sequence[Event], role: Role) -> str | None:

@@ -25,7 +25,10 @@ from proctor.sessions.importers.imported_session import ImportedSession, describ
 MAX_PROBLEMS = 1000
 # Format names and their modules, in order of detection: specific formats come before general ones.
 FORMATS = {
-    "otlp": "otlp", "langfuse": "langfuse", "codex": "codex", "qwen": "qwen", "gemini": "gemini",
+    "otlp": "otlp", "langfuse": "langfuse", "atif": "atif", "chatgpt": "chatgpt", "claude-ai": "claude_ai",
+    "copilot-cli": "copilot_cli", "vscode-chat": "vscode_chat", "openai-agents": "openai_agents",
+    "pydantic-ai": "pydantic_ai_messages", "smolagents": "smolagents_steps", "crewai": "crewai_log",
+    "codex": "codex", "qwen": "qwen", "gemini": "gemini",
     "claude-code": "claude_code", "langchain": "langchain_messages", "proctor": "proctor_sessions",
     "openai": "openai_messages",
 }  # fmt: skip

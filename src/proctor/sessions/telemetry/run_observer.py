@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from proctor.core import optional as extras
 from proctor.core.threads import run_in_thread
@@ -23,8 +23,9 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.sessions import current as sessions
+from proctor.sessions.telemetry.evaluation_events import TOO_OLD, EvaluationEvents, get_program_logger_provider
 from proctor.sessions.telemetry.run_tracer import RunTracer
-from proctor.sessions.telemetry.trial_recorder import SpanListener, TrialRecorder, current_recorder, get_listener
+from proctor.sessions.telemetry.trial_recorder import SCOPE, SpanListener, TrialRecorder, current_recorder, get_listener
 
 INSTALL = 'pip install "proctor[otel]"'
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -45,15 +46,36 @@ def get_program_provider() -> Any:
     return provider if callable(getattr(provider, "add_span_processor", None)) else None
 
 
-def list_exporters(environment: Mapping[str, str]) -> list[str]:
+class Signal(NamedTuple):
+    """What is exported: spans, or log records."""
+
+    noun: str
+    module: str
+    group: str
+    variable: str
+    endpoints: tuple[str, ...]
+    protocols: tuple[str, ...]
+
+
+SPANS = Signal(
+    "spans", "opentelemetry.sdk.trace", "opentelemetry_traces_exporter", "OTEL_TRACES_EXPORTER", ENDPOINTS, PROTOCOLS
+)
+# The common endpoint is not enough: many backends of traces accept no log records.
+LOGS = Signal(
+    "evaluation events", "opentelemetry.sdk._logs", "opentelemetry_logs_exporter", "OTEL_LOGS_EXPORTER",
+    ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",), ("OTEL_EXPORTER_OTLP_LOGS_PROTOCOL", PROTOCOLS[1]),
+)  # fmt: skip
+
+
+def list_exporters(environment: Mapping[str, str], signal: Signal = SPANS) -> list[str]:
     """List the exporters in OpenTelemetry's environment variables."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return []
-    configured = environment.get("OTEL_TRACES_EXPORTER") or ""
+    configured = environment.get(signal.variable) or ""
     if not configured.strip():
-        configured = "otlp" if _find_setting(environment, ENDPOINTS) else ""
+        configured = "otlp" if _find_setting(environment, signal.endpoints) else ""
     names = [name.strip() for name in configured.split(",")]
-    protocol = _find_setting(environment, PROTOCOLS) or "http/protobuf"
+    protocol = _find_setting(environment, signal.protocols) or "http/protobuf"
     otlp = _OTLP_EXPORTERS.get(protocol, f"otlp ({protocol})")
     return [otlp if name == "otlp" else name for name in names if name not in ("", "none")]
 
@@ -63,14 +85,14 @@ def _find_setting(environment: Mapping[str, str], names: Sequence[str]) -> str:
 
 
 class ExportPipeline:
-    """A tracer provider that exports in the background and counts its spans.
+    """A provider of tracers or loggers that exports in the background and counts what it exports.
 
     It is not the global provider, which only the program sets, and only once.
     """
 
-    def __init__(self, exporters: Sequence[Any], environment: Mapping[str, str]) -> None:
-        sdk = importlib.import_module("opentelemetry.sdk.trace")
-        export = importlib.import_module("opentelemetry.sdk.trace.export")
+    def __init__(self, exporters: Sequence[Any], environment: Mapping[str, str], signal: Signal = SPANS) -> None:
+        sdk = importlib.import_module(signal.module)
+        export = importlib.import_module(f"{signal.module}.export")
         resources = importlib.import_module("opentelemetry.sdk.resources")
         logger = logging.getLogger("opentelemetry")
         if not logger.handlers:
@@ -79,15 +101,24 @@ class ExportPipeline:
         attributes = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").replace(" ", "")
         is_named = "OTEL_SERVICE_NAME" in environment or "service.name=" in attributes
         resource = resources.Resource.create({} if is_named else {"service.name": "proctor"})
-        self.provider = sdk.TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._ended_spans = 0
-        counter = sdk.SpanProcessor()
-        counter.on_end = self._count_span
-        self.provider.add_span_processor(counter)
-        self._exporters = [_CountingExporter(exporter, export.SpanExportResult) for exporter in exporters]
-        queue_size = None if "OTEL_BSP_MAX_QUEUE_SIZE" in environment else QUEUE_SIZE
+        self._signal = signal
+        self._created = 0
+        if signal is SPANS:
+            self.provider = sdk.TracerProvider(resource=resource, shutdown_on_exit=False)
+            counter = sdk.SpanProcessor()
+            counter.on_end = self._count_span
+            self.provider.add_span_processor(counter)
+            results, variable = export.SpanExportResult, "OTEL_BSP_MAX_QUEUE_SIZE"
+            processor, add = export.BatchSpanProcessor, self.provider.add_span_processor
+        else:
+            self.provider = sdk.LoggerProvider(resource=resource, shutdown_on_exit=False)
+            results = getattr(export, "LogRecordExportResult", None) or export.LogExportResult
+            variable = "OTEL_BLRP_MAX_QUEUE_SIZE"
+            processor, add = export.BatchLogRecordProcessor, self.provider.add_log_record_processor
+        self._exporters = [_CountingExporter(exporter, results) for exporter in exporters]
+        queue_size = None if variable in environment else QUEUE_SIZE
         for exporter in self._exporters:
-            self.provider.add_span_processor(export.BatchSpanProcessor(exporter, max_queue_size=queue_size))
+            add(processor(exporter, max_queue_size=queue_size))
 
     async def close(self) -> str | None:
         """Export the remaining spans within a time limit; return a warning if some were not sent."""
@@ -105,42 +136,46 @@ class ExportPipeline:
             await asyncio.wait({asyncio.ensure_future(run_in_thread(self._shut_down_exporters))}, timeout=1.0)
             shutdown.cancel()
         await asyncio.gather(shutdown, return_exceptions=True)
-        missing = self._ended_spans - min(exporter.sent for exporter in self._exporters)
+        missing = self._created - min(exporter.sent for exporter in self._exporters)
         if missing <= 0:
             return None
         return (
-            f"OpenTelemetry: {missing} of {self._ended_spans} spans could not be exported. "
+            f"OpenTelemetry: {missing} of {self._created} {self._signal.noun} could not be exported. "
             "Fix: check that the collector is reachable"
         )
 
     def _count_span(self, span: Any) -> None:
-        self._ended_spans += span.context.trace_flags.sampled
+        self._created += span.context.trace_flags.sampled
+
+    def count_event(self) -> None:
+        self._created += 1
 
     def _shut_down_exporters(self) -> None:
         for exporter in self._exporters:
             exporter.shutdown()
 
 
-def build_pipeline(environment: Mapping[str, str]) -> tuple[ExportPipeline | None, str | None]:
+def build_pipeline(environment: Mapping[str, str], signal: Signal = SPANS) -> tuple[ExportPipeline | None, str | None]:
     """Build the pipeline that the environment configures; return a warning if that fails."""
-    names = list_exporters(environment)
+    names = list_exporters(environment, signal)
     if not names:
         return None, None
     try:
-        importlib.import_module("opentelemetry.sdk.trace")
+        importlib.import_module(signal.module)
         entry_points = importlib.import_module("importlib.metadata").entry_points
-        installed = {item.name: item for item in entry_points(group="opentelemetry_traces_exporter")}
+        installed = {item.name: item for item in entry_points(group=signal.group)}
         missing = [name for name in names if name not in installed]
         if missing:
             return None, (
-                f"OpenTelemetry exports no spans: the exporter {missing[0]!r} is not installed "
+                f"OpenTelemetry exports no {signal.noun}: the exporter {missing[0]!r} is not installed "
                 f"(installed: {', '.join(sorted(installed)) or 'none'}). Fix: for http/protobuf, {INSTALL}"
             )
-        return ExportPipeline([installed[name].load()() for name in names], environment), None
+        return ExportPipeline([installed[name].load()() for name in names], environment, signal), None
     except ImportError as error:
         return None, f"OpenTelemetry is configured but cannot be loaded ({error}). Fix: {INSTALL}"
     except Exception as error:
-        return None, f"OpenTelemetry exports no spans because of its settings: {type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}"
+        return None, f"OpenTelemetry exports no {signal.noun} because of its settings: {reason}"
 
 
 class _CountingExporter:
@@ -156,7 +191,7 @@ class _CountingExporter:
         try:
             result = self._exporter.export(spans)
         finally:
-            if result is self._results.SUCCESS:
+            if result.name == "SUCCESS":
                 self.sent += len(spans)
             else:
                 self.failed += len(spans)
@@ -196,6 +231,7 @@ class RunObserver:
         self._environment = environment
         self._is_installed = False
         self._pipeline: ExportPipeline | None = None
+        self._log_pipeline: ExportPipeline | None = None
         self._listener: SpanListener | None = None
         self._unobserved_trials = 0
         self._tracer: RunTracer | None = None
@@ -211,7 +247,27 @@ class RunObserver:
                 sessions.warn(warning)
             if self._pipeline is not None:
                 self._start_tracer(self._pipeline.provider)
+        self._find_events()
         return self
+
+    def _find_events(self) -> None:
+        """Look for the logger provider of the program, or else for exporters of log records in the environment."""
+        provider = get_program_logger_provider()
+        if provider is None and self._is_installed:
+            self._log_pipeline, warning = build_pipeline(self._environment, LOGS)
+            if warning is not None:
+                sessions.warn(warning)
+            provider = None if self._log_pipeline is None else self._log_pipeline.provider
+        if provider is None:
+            return
+        if not EvaluationEvents.is_supported():
+            sessions.warn(TOO_OLD)
+            return
+        if self._tracer is None:
+            # Without a tracer provider, events have no span.
+            self._start_tracer(importlib.import_module("opentelemetry.trace").NoOpTracerProvider())
+        count = None if self._log_pipeline is None else self._log_pipeline.count_event
+        cast("RunTracer", self._tracer).events = EvaluationEvents(provider, SCOPE, count)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -220,8 +276,9 @@ class RunObserver:
             self._tracer.close()
         if self._listener is not None:
             self._listener.drop_open_spans(self)
-        if self._pipeline is not None and (warning := await self._pipeline.close()) is not None:
-            sessions.warn(warning)
+        for pipeline in (self._pipeline, self._log_pipeline):
+            if pipeline is not None and (warning := await pipeline.close()) is not None:
+                sessions.warn(warning)
         for warning in self._list_warnings():
             sessions.warn(warning)
 

@@ -16,6 +16,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Event, Message, ModelCall, Session, ToolCall
 from proctor.records.trial import EvalResult, Failure
+from proctor.sessions.telemetry.evaluation_events import EvaluationEvents, JudgedSpan
 from proctor.sessions.telemetry.trial_recorder import SCOPE, TrialRecorder
 from proctor.version import VERSION
 
@@ -153,6 +154,7 @@ class RunTracer:
             self._root_context = self._api.set_span_in_context(self._root)
         self._outcomes: Counter[str] = Counter()
         self._open_spans: set[Any] = set()
+        self.events: EvaluationEvents | None = None
 
     @contextmanager
     def trace_trial(
@@ -189,10 +191,12 @@ class RunTracer:
         }
         scores: list[Score] = []
         start = time.time_ns()
+        trial_span = self._api.get_current_span()
         with self._start_span(f"evaluate {spec.name}", attributes) as span:
             yield scores
             for score in scores:
                 self._end_evaluation(span, score)
+                self._emit_event(spec.name, score, recorder, trial_span)
             if session is not None:
                 self._emit_calls(span, session, start, time.time_ns(), recorder)
 
@@ -263,6 +267,15 @@ class RunTracer:
             span.set_attribute("error.type", "evaluation_failed")
             description = truncate(score.reason) if self._with_content else None
             span.set_status(self._api.Status(self._api.StatusCode.ERROR, description))
+
+    def _emit_event(self, name: str, score: Score, recorder: TrialRecorder, trial_span: Any) -> None:
+        """Emit a score as a child of the program's operation that is judged, or else of the trial."""
+        if self.events is None:
+            return
+        context = trial_span.get_span_context()
+        span = recorder.judged_span or JudgedSpan(context.trace_id, context.span_id, int(context.trace_flags))
+        explanation = truncate(score.reason) if score.reason and self._with_content else None
+        self.events.emit(name, score, explanation, span, self._get_run_attributes())
 
     def _mark_failed(self, span: Any, failure: Failure) -> None:
         attributes = {"exception.type": failure.kind, "exception.message": truncate(failure.message)}

@@ -12,6 +12,7 @@ from proctor.sessions import current as sessions
 from proctor.sessions.genai.messages import SpanEvent
 from proctor.sessions.genai.spans import SpanCall, SpanData, get_exception_message, read_span
 from proctor.sessions.genai.transcript import Transcript
+from proctor.sessions.telemetry.evaluation_events import JudgedSpan
 
 # The scope of Proctor's own spans, which are not recorded.
 SCOPE = "proctor"
@@ -43,6 +44,8 @@ class TrialRecorder:
         self._recorded_events: dict[int, Event] = {}
         self._evaluator_sessions: dict[int, Session] | None = None
         self._is_over = False
+        # The target's last operation to end that is not a tool: an outer operation ends after its parts.
+        self.judged_span: JudgedSpan | None = None
 
     def start_span(self, key: Key, parent: Key | None) -> None:
         self._parents[key] = parent
@@ -50,6 +53,8 @@ class TrialRecorder:
     def end_span(self, key: Key, session: Session, span: Any) -> None:
         """Record a finished span in the session in which it started."""
         try:
+            if self._evaluator_sessions is None:
+                self.judged_span = _read_judged_span(span) or self.judged_span
             span_call = read_span(read_sdk_span(span))
             if span_call is not None:
                 with self._lock:
@@ -173,6 +178,21 @@ def read_sdk_span(span: Any) -> SpanData:
         tuple(events),
         None if start is None or end is None else (end - start) / 1e6,
         (span.status.description or get_exception_message(events)) if has_failed else None,
+    )
+
+
+def _read_judged_span(span: Any) -> JudgedSpan | None:
+    """Return the span of a GenAI operation other than a tool or an embedding; None for other spans."""
+    attributes = span.attributes or {}
+    if attributes.get("gen_ai.operation.name") in (None, "execute_tool", "embeddings"):
+        return None
+    response_id = attributes.get("gen_ai.response.id")
+    context = span.context
+    return JudgedSpan(
+        context.trace_id,
+        context.span_id,
+        int(context.trace_flags),
+        response_id if isinstance(response_id, str) else None,
     )
 
 
