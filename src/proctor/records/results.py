@@ -26,7 +26,8 @@ class Column(msgspec.Struct, frozen=True):
 
     `values` are the known numbers, in the order of the results; `passes` holds 1 for each score that passed, else 0.
     `clusters` has the cluster of each value if some results are not independent (epochs of one sample, samples of one
-    cluster), else it is None. `errors` and `skipped` count the results without a number.
+    cluster), else it is None. `errors` and `skipped` count the results without a number; `no_output` of the errors are
+    errors of the target. Samples without the evaluator count nowhere.
     """
 
     values: array[float]
@@ -34,6 +35,7 @@ class Column(msgspec.Struct, frozen=True):
     errors: int = 0
     skipped: int = 0
     clusters: list[str] | None = None
+    no_output: int = 0
 
     @property
     def passed(self) -> int:
@@ -197,7 +199,11 @@ class ResultList:
         return list_shared_clusters(find_cluster(result) for result in self._results)
 
     def column(self, evaluator: str | None = None) -> Column:
-        outcomes = [find_outcome(result, evaluator) for result in self._results]
+        applies = self._find_applicable(evaluator)
+        outcomes = [
+            find_outcome(result, evaluator) if has_it else None
+            for result, has_it in zip(self._results, applies, strict=True)
+        ]
         has_verdict = [outcome in PASS_VALUES for outcome in outcomes]
         if evaluator is None:
             values = [result.verdict()[1] for result in self._results]
@@ -210,7 +216,19 @@ class ResultList:
             errors=outcomes.count("error") + outcomes.count("unscored"),
             skipped=outcomes.count("skipped"),
             clusters=_select(self.clusters(), has_verdict),
+            no_output=outcomes.count("error"),
         )
+
+    def _find_applicable(self, evaluator: str | None) -> list[bool]:
+        """Return whether each result has an evaluator: a failed result has no scores, but its sample names them."""
+        if evaluator is None:
+            return [True] * len(self._results)
+        own_names = [result.trial.sample.check_names for result in self._results]
+        is_own = any(evaluator in names for names in own_names)
+        return [
+            evaluator in result.scores if result.success else not is_own or evaluator in names
+            for result, names in zip(self._results, own_names, strict=True)
+        ]
 
     def latencies(self) -> Column:
         return make_number_column(to_array(r.latency_ms for r in self._results), self.clusters())
