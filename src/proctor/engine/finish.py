@@ -67,7 +67,9 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         run, warnings=tuple(dict.fromkeys(warnings)), cached_outputs=_cached_outputs(results, run)
     )
     history.finish(run, table, by_configuration)
-    return EvalReport(results, run, table, by_configuration)
+    report = EvalReport(results, run, table, by_configuration)
+    vars(report).update(is_stored=getattr(history, "is_reachable", True))
+    return report
 
 
 def uses_cache(run: RunMetadata) -> bool:
