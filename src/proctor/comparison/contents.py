@@ -60,8 +60,7 @@ def count_failed_trials(side: Side, metric: str) -> Counter[str]:
 
 def _is_skipped_by_design(result: EvalResult, evaluator: str | None) -> bool:
     score = result.score if evaluator is None else result.scores.get(evaluator)
-    # A sample without a score does not have this evaluator.
-    return score is None or score.reason in SKIPPED_BY_DESIGN
+    return score is not None and score.reason in SKIPPED_BY_DESIGN
 
 
 def count_partial_totals(side: Side) -> int:

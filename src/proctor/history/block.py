@@ -9,7 +9,7 @@ import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from typing import Any
@@ -103,7 +103,7 @@ class ResultPacker:
         sample = trial.sample
         error_kind = None
         if trial.error is None:
-            marks, numbers = _mark_scores(self._names, result.scores)
+            marks, numbers = _mark_scores(self._names, result.scores, self._own_names)
         else:
             marks, numbers, error_kind = self._no_marks, self._no_numbers, trial.error.kind
             if self._own_names:
@@ -239,7 +239,9 @@ def decode_list(data: bytes | None, length: int) -> list[Any]:
     return [None] * length if data is None else _decode_list(data)
 
 
-def _mark_scores(names: Sequence[str], scores: Mapping[str, Score]) -> tuple[bytes, list[float]]:
+def _mark_scores(
+    names: Sequence[str], scores: Mapping[str, Score], own_names: Container[str]
+) -> tuple[bytes, list[float]]:
     marks, numbers = [], []
     for name in names:
         score = scores.get(name)
@@ -247,7 +249,8 @@ def _mark_scores(names: Sequence[str], scores: Mapping[str, Score]) -> tuple[byt
             marks.append(_PASSED if score.passed else _FAILED)
             numbers.append(value)
         else:
-            marks.append(ord(ABSENT if score is None else ERROR if score.status == "error" else SKIPPED))
+            is_absent, failed = score is None and name in own_names, score is not None and score.status == "error"
+            marks.append(ord(ABSENT if is_absent else ERROR if failed else SKIPPED))
             numbers.append(NAN)
     return bytes(marks), numbers
 

@@ -199,11 +199,8 @@ class ResultList:
         return list_shared_clusters(find_cluster(result) for result in self._results)
 
     def column(self, evaluator: str | None = None) -> Column:
-        applies = self._find_applicable(evaluator)
-        outcomes = [
-            find_outcome(result, evaluator) if has_it else None
-            for result, has_it in zip(self._results, applies, strict=True)
-        ]
+        absent = self._find_absent(evaluator)
+        outcomes = [None if id(result) in absent else find_outcome(result, evaluator) for result in self._results]
         has_verdict = [outcome in PASS_VALUES for outcome in outcomes]
         if evaluator is None:
             values = [result.verdict()[1] for result in self._results]
@@ -219,16 +216,12 @@ class ResultList:
             no_output=outcomes.count("error"),
         )
 
-    def _find_applicable(self, evaluator: str | None) -> list[bool]:
-        """Return whether each result has an evaluator: a failed result has no scores, but its sample names them."""
-        if evaluator is None:
-            return [True] * len(self._results)
-        own_names = [result.trial.sample.check_names for result in self._results]
-        is_own = any(evaluator in names for names in own_names)
-        return [
-            evaluator in result.scores if result.success else not is_own or evaluator in names
-            for result, names in zip(self._results, own_names, strict=True)
-        ]
+    def _find_absent(self, evaluator: str | None) -> set[int]:
+        """Return the results, by `id`, whose sample does not have an evaluator that other samples have as their own."""
+        has_own = [evaluator in result.trial.sample.check_names for result in self._results] if evaluator else []
+        if not any(has_own):
+            return set()
+        return {id(result) for result, has_it in zip(self._results, has_own, strict=True) if not has_it}
 
     def latencies(self) -> Column:
         return make_number_column(to_array(r.latency_ms for r in self._results), self.clusters())
@@ -278,7 +271,8 @@ class ResultList:
     ) -> Sequence[EvalResult]:
         selected: Iterable[EvalResult] = self._results
         if outcome is not None:
-            selected = (r for r in selected if find_outcome(r, evaluator) == outcome)
+            absent = self._find_absent(evaluator)
+            selected = (r for r in selected if id(r) not in absent and find_outcome(r, evaluator) == outcome)
         first = max(0, offset)
         return sorted(selected, key=_worst_first)[first : first + max(0, limit)]
 
