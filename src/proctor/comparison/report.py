@@ -71,7 +71,7 @@ class EvalReport:
     metrics: MetricTable
     by_configuration: Mapping[str, MetricTable]
     # False with `history=False`: no command can show the run.
-    is_stored: bool = True
+    is_stored = True
 
     def __init__(
         self,
