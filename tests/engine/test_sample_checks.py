@@ -27,7 +27,7 @@ from proctor.errors import DatasetError, EvaluatorError, ProctorError, ResumeRef
 from proctor.records.results import ResultList
 from tests.support import run_command
 
-LINES = [
+LINES: list[dict[str, Any]] = [
     {"id": "a", "input": "hello", "expected": "hello", "evaluators": ["exact_match"]},
     {"id": "b", "input": "World", "expected": "world", "evaluators": [{"contains": {"case_sensitive": False}}]},
     {"id": "c", "input": "World", "expected": "world", "evaluators": ["contains"]},
@@ -79,7 +79,9 @@ def test_functions_and_objects_are_evaluators_of_samples_too() -> None:
 
         return has_word
 
-    samples = [Sample(word, "one two", evaluators=(make(word), polite)) for word in ("one", "three")]
+    samples: list[Sample[str, str]] = [
+        Sample(word, "one two", evaluators=(make(word), polite)) for word in ("one", "three")
+    ]
     dataset = Dataset(samples)
     report = evaluate(echo, dataset)
     assert outcomes(report) == {
@@ -109,7 +111,7 @@ def test_a_column_of_a_table_has_names_or_json(tmp_path: Path, cell: str) -> Non
 
 def test_all_mistakes_are_reported_at_once_with_their_lines(tmp_path: Path) -> None:
     """Unknown names, wrong parameters and clashing names are found before anything runs."""
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"id": "a", "input": "x", "evaluators": ["exact_mach"]},
         {"id": "b", "input": "x", "evaluators": [{"contains": {"cas": True}}, "exact_match"]},
         {"id": "c", "input": "x", "evaluators": ["regex_match:", "contains", "contains"]},
@@ -200,7 +202,8 @@ def test_eval_files_with_inline_samples(tmp_path: Path) -> None:
 
 def test_workers_score_them() -> None:
     """The request carries the entries; the worker builds them, and says so if it cannot."""
-    requests, results = InMemoryMailbox("requests"), InMemoryMailbox("results")
+    requests: InMemoryMailbox[Any] = InMemoryMailbox("requests")
+    results: InMemoryMailbox[Any] = InMemoryMailbox("results")
     loop = EvalLoop(loop=echo, evaluator=exact_match, requests=requests, results=results)
     submission = submit_dataset(
         [{**LINES[1]}, {"id": "z", "input": "x", "expected": "x", "evaluators": ["no_such"]}], requests

@@ -137,7 +137,7 @@ def _update_cell(view: RunView, _stream: TextIO, describe: Callable[[RunView], s
     def as_data() -> dict[str, str]:
         return {"text/plain": _join_line(view, describe)}
 
-    handle = display(as_data(), raw=True, display_id=True)
+    handle = display(as_data(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
     return _call_regularly(lambda: handle.update(as_data(), raw=True), CELL_EVERY_SECONDS)
 
 

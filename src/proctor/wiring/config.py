@@ -182,7 +182,7 @@ class _Checker:
 
 def has_checks(values: Mapping[str, Any], folder: Path) -> bool:
     """True if samples have their own evaluators, even wrong ones, which the run reports."""
-    dataset = values.get("dataset")
+    dataset: Any = values.get("dataset")
     try:
         if isinstance(dataset, str | DatasetEntry):
             dataset = open_dataset(dataset, folder)

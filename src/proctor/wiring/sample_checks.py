@@ -39,9 +39,9 @@ class SampleChecks:
 
     def __init__(self, registry: Registry, specs: tuple[EvaluatorSpec, ...] = ()) -> None:
         self._registry = registry
-        self._checks: dict[Any, tuple[Check, ...]] = {}
+        self._checks: dict[bytes | int, tuple[Check, ...]] = {}
         # Evaluators that were passed as objects cannot be built again, and their ids must stay in use.
-        self._objects: dict[bytes, BoundEvaluator] = {}
+        self._objects: dict[bytes | None, BoundEvaluator] = {}
         self._entries: dict[int, Any] = {}
         self.specs = specs
         self.needs: frozenset[str] = frozenset()
@@ -58,11 +58,11 @@ class SampleChecks:
 
     def resolve(self, entry: Any) -> tuple[Check, ...]:
         """Build the evaluators of an entry; usually one, several for a set of rubrics."""
-        key = _encode(entry)
-        if key in self._objects:
-            return ((entry, self._objects[key]),)
-        if key is None:
-            key = id(entry)
+        encoded = _encode(entry)
+        if encoded in self._objects:
+            return ((entry, self._objects[encoded]),)
+        key: bytes | int = encoded or id(entry)
+        if isinstance(key, int):
             self._entries[key] = entry
         if key not in self._checks:
             if len(self._checks) >= MAX_CACHED_CHECKS:
@@ -82,7 +82,7 @@ class SampleChecks:
                 return stored, evaluator
         own = evaluator.spec
         stored |= {"uses": own.uses, "parameters": own.parameters, "identity": own.identity}
-        self._objects[_encode(stored) or b""] = evaluator
+        self._objects[_encode(stored)] = evaluator
         return stored, evaluator
 
     def convert(self, sample: Sample[Any, Any]) -> Sample[Any, Any]:
@@ -195,8 +195,10 @@ def _describe_for_run(
     """Describe an evaluator by its code and its models; an object's identity is in the entries of the samples."""
     spec = evaluator.spec
     models = {name: value for name, value in spec.parameters.items() if name in MODEL_PARAMETERS}
-    identity = ("", ()) if "identity" in entry else compute_identity([registry.find_evaluator(entry["uses"])])
-    return EvaluatorSpec(spec.name, entry["uses"], models, *identity, samples=count)
+    if "identity" in entry:
+        return EvaluatorSpec(spec.name, entry["uses"], models, samples=count)
+    identity, uncovered = compute_identity([registry.find_evaluator(entry["uses"])])
+    return EvaluatorSpec(spec.name, entry["uses"], models, identity, uncovered, count)
 
 
 def _locate_samples(source: SampleSource) -> Iterator[tuple[str, Sample[Any, Any]]]:
