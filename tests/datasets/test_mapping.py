@@ -67,7 +67,7 @@ the mapping is invalid
   - 'f': 'input.' is not a field; did you mean 'input'?
   - 'g': 3 is not a field
   - 'i' is mapped to metadata.labels, but 'h' is mapped to metadata.labels.x
-Fix: map each column to a different field: id, input, expected, metadata,
+Fix: map each column to a different field: id, input, expected, metadata, evaluators,
   input.<key>, expected.<key>, metadata.<key>, labels.<key>,
   labels, context, cluster or tags\
 """)

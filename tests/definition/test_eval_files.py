@@ -209,7 +209,7 @@ def test_invalid_entries_of_an_eval_file(tmp_path: Path) -> None:
 Fix: correct the lines above; docs/eval-files.md lists every key
 
 …/eval.yaml: the eval file has problems
-  - …/eval.yaml: evaluators is missing or empty, and no entry of `fields` has evaluators
+  - …/eval.yaml: evaluators is missing or empty, and neither an entry of `fields` nor a sample has evaluators
 Fix: correct the lines above; docs/eval-files.md lists every key
 
 …/eval.yaml: the eval file has problems

@@ -122,7 +122,7 @@ def load_evaluation(
     """Read the eval file; options of the command line override it."""
     import msgspec
 
-    from proctor.wiring.config import LoadedEvalFile, load_eval_file
+    from proctor.wiring.config import LoadedEvalFile, has_checks, load_eval_file
     from proctor.wiring.prepare import Evaluation
 
     loaded = None if file is None else load_eval_file(file)
@@ -139,6 +139,8 @@ def load_evaluation(
         if missing == ["target"] and not has_target:
             loaded = None
     if loaded is None:
+        if missing == ["evaluator"] and options.get("dataset"):
+            missing = [] if has_checks({"dataset": _dataset_entry(options)}, Path()) else missing
         if missing:
             names = " and ".join(f"--{name}" for name in missing)
             examples = {

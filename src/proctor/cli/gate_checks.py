@@ -148,6 +148,7 @@ def _require_same_evaluators(
     plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], config: GateConfig
 ) -> None:
     """Reject evaluators whose recorded identity would differ from the baseline's."""
+    from proctor.engine.plan import list_specs
     from proctor.engine.redaction import redact_metadata
 
     baseline_run = baseline.report.metadata
@@ -157,7 +158,7 @@ def _require_same_evaluators(
         msgspec.structs.replace(
             baseline_run,
             run_id="",
-            evaluators=tuple(evaluator.spec for evaluator in plan.evaluators),
+            evaluators=list_specs(plan.evaluators, plan.checks),
             options=plan.options,
             environment={"proctor": VERSION, "python": platform.python_version()},
         )

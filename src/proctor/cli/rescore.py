@@ -59,7 +59,8 @@ def rescore_stored_run(run: str, file: Path | None, options: dict[str, Any]) -> 
     plugin_evaluators = registry.load_plugins(options["plugin"])
     from_file = evaluation.evaluators if evaluation else list(plugin_evaluators)
     evaluators = list(options["evaluator"]) or from_file
-    if not evaluators:
+    history = open_history(options["history"])
+    if not evaluators and all(spec.samples is None for spec in history.find(run).evaluators):
         raise ConfigError("no evaluator is selected", fix="add -e NAME, --plugin or --file eval.yaml")
     thresholds = {**(evaluation.fail_under if evaluation else {}), **parse_thresholds(options["fail_under"])}
     with cli.redirect_prints(options["as_json"]):
@@ -67,7 +68,7 @@ def rescore_stored_run(run: str, file: Path | None, options: dict[str, Any]) -> 
             execute_rescore(
                 run,
                 set_parameters(evaluators, options["parameters"], registry),
-                open_history(options["history"]),
+                history,
                 RunControls(watch=cli.progress(options)),
                 metrics=evaluation.metrics if evaluation else (),
                 registry=registry,

@@ -67,7 +67,9 @@ def command(file: Path | None, **options: Any) -> int:
 
     registry = Registry.standard()
     evaluation = load_evaluation(file, options, registry, ("target", "evaluator")).evaluation
-    setup = prepare_setup(evaluation.target, evaluation.evaluators, evaluation.options, registry)
+    setup = prepare_setup(
+        evaluation.target, evaluation.evaluators, evaluation.options, registry, needs_evaluators=False
+    )
     name = options["name"] or worker_name()
     requests = open_mailbox(options["requests"], EvalRequest, max_deliveries=options["max_deliveries"])
     results = open_mailbox(options["results"], EvalResult) if options["results"] else None

@@ -335,7 +335,13 @@ def _describe_changed_expected(a: Side, b: Side) -> str:
     changed, shared = len(a.changed_expected), len(set(a.samples) & set(b.samples))
     if changed <= MAX_CHANGED_SHARE * shared:
         return ""
-    return f"{changed:,} of {shared:,} samples have another expected value in {b.name}"
+    return f"{changed:,} of {shared:,} samples have {_name_changed_checks(a, b)} in {b.name}"
+
+
+def _name_changed_checks(a: Side, b: Side) -> str:
+    specs = [spec for side in (a, b) if side.run is not None for spec in side.run.evaluators]
+    has_own = any(spec.samples is not None for spec in specs)
+    return "another expected value or other evaluators" if has_own else "another expected value"
 
 
 def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges, biased: str) -> MetricDelta:
@@ -427,7 +433,7 @@ def _describe_run_differences(a: Side, b: Side, run_a: RunMetadata, run_b: RunMe
     if (changed := a.changed_expected) and not a.unpaired:
         verbs = ("sample has", "is") if len(changed) == 1 else ("samples have", "are")
         yield (
-            f"{len(changed):,} {verbs[0]} another expected value in {b.name} and {verbs[1]} left out: "
+            f"{len(changed):,} {verbs[0]} {_name_changed_checks(a, b)} in {b.name} and {verbs[1]} left out: "
             f"{_list_ids(changed)}. --accept-changes compares them too"
         )
     if (different := (a.different_samples or frozenset()) - a.changed_expected) and not a.unpaired:

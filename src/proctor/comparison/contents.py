@@ -72,8 +72,8 @@ def count_partial_totals(side: Side) -> int:
 def mark_different_samples(a: Side, b: Side, *, accept_changes: bool = False) -> tuple[Side, Side]:
     """Mark the samples that have different contents under the same id on both sides.
 
-    Scores against different expected values are not comparable, so such samples are marked too, unless
-    `accept_changes`. Contents that cannot be compared count as equal.
+    Scores against different expected values, or of other evaluators of the sample, are not comparable, so such samples
+    are marked too, unless `accept_changes`. Contents that cannot be compared count as equal.
     """
     if a.different_samples is not None or not can_compare_contents(a, b):
         return a, b
@@ -157,9 +157,10 @@ def _read_part(record: Any, name: str) -> Any:
 
 
 def _read_contents(results: Results | None, ids: Container[str]) -> dict[str, tuple[bytes | None, bytes | None]]:
-    """Return the keys of the content and of the expected value of each sample."""
+    """Return two keys of each sample: of the content, and of the expected value and its own evaluators."""
     keys: dict[str, tuple[bytes | None, bytes | None]] = {}
     for sample in results.samples() if results is not None else ():
         if sample.id in ids and sample.id not in keys:
-            keys[sample.id] = content_key(sample), _encode_key(sample.expected)
+            checks = (sample.expected, sample.evaluators) if sample.evaluators else sample.expected
+            keys[sample.id] = content_key(sample), _encode_key(checks)
     return keys

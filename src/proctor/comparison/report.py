@@ -70,6 +70,8 @@ class EvalReport:
     metadata: RunMetadata | None
     metrics: MetricTable
     by_configuration: Mapping[str, MetricTable]
+    # False with `history=False`: no command can show the run.
+    is_stored = True
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, cast, overload
 
 from proctor.datasets.formats import open_file
 from proctor.datasets.inspection import DatasetInspection, IdTable, duplicate_id_problem
+from proctor.datasets.mapping import EVALUATORS
 from proctor.datasets.problems import WHOLE_DATASET, dataset_error, sample_error
 from proctor.datasets.record import RecordReader, Rules, check_sample, read_items, read_typed
 from proctor.errors import DatasetError, Problem
@@ -250,6 +251,11 @@ class IteratorDataset:
             if not ids.add(hash(sample.id)):
                 problem = Problem("id", f"{sample.id!r} is already used", "give every sample a unique id")
                 raise sample_error(self._locate(index), [problem])
+            if sample.evaluators:
+                # The metrics of a run, and so the names of its evaluators, are known before it starts.
+                what = "samples of an iterator cannot have their own evaluators, because it can be read only once"
+                problem = Problem(EVALUATORS, what, "load the samples into memory: Dataset.of(items)")
+                raise sample_error(self._locate(index), [problem])
             yield sample
             count += 1
         self._length = count
@@ -268,6 +274,7 @@ class UserDataset:
         self._dataset = dataset
         self._reader = RecordReader(rules or Rules())
         self._name = type(dataset).__name__
+        self._info: DatasetInfo | None = None
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
         rows = read_items(self._dataset, self._reader)
@@ -280,7 +287,12 @@ class UserDataset:
         return f"UserDataset({self._dataset!r})"
 
     def inspect(self) -> DatasetInfo:
-        """Read, check and describe the dataset."""
+        """Read, check and describe the dataset; the result is cached."""
+        if self._info is None:
+            self._info = self._inspect()
+        return self._info
+
+    def _inspect(self) -> DatasetInfo:
         user_info = getattr(self._dataset, "info", None)
         details = codec.to_plain(dict(user_info)) if isinstance(user_info, Mapping) else {}
         info = DatasetInfo(

@@ -56,6 +56,11 @@ class FileDataset:
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
         return (sample for _, sample in read_typed(self._rows, self._reader, self._locate))
 
+    def located(self) -> Iterator[tuple[str, Sample[Any, Any]]]:
+        """Return the samples with their locations, such as qa.jsonl:3."""
+        rows = read_typed(self._rows, self._reader, self._locate)
+        return ((self._locate(line), sample) for line, sample in rows)
+
     def __len__(self) -> int:
         return self.inspect().length or 0
 

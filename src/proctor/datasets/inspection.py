@@ -85,6 +85,7 @@ class DatasetInspection:
         self._reader = reader
         self._hash_id = hash_id
         self._problems: list[tuple[int, Problem]] = []
+        self._checked_samples = 0
         self._repeated_hashes: set[int] = set()
 
     def run(self, info: DatasetInfo, locate: Locate, samples: list[Sample[Any, Any]] | None = None) -> DatasetInfo:
@@ -103,7 +104,8 @@ class DatasetInspection:
         if self._problems:
             problems = [(locate(n), problem) for n, problem in sorted(self._problems, key=lambda f: f[0])]
             raise dataset_error(info.name, problems, stopped=stopped)
-        return DatasetInfo(info.name, info.source, length, fingerprint.hexdigest(), details=info.details)
+        digest = fingerprint.hexdigest()
+        return DatasetInfo(info.name, info.source, length, digest, info.details, self._checked_samples)
 
     def _read(self, fingerprint: Fingerprint, samples: list[Sample[Any, Any]] | None) -> int:
         length = 0
@@ -122,6 +124,8 @@ class DatasetInspection:
             except InvalidRecord as invalid:
                 self._add_problems(position, invalid.problems)
                 continue
+            if sample.evaluators:
+                self._checked_samples += 1
             if samples is not None:
                 samples.append(converted)
         return length

@@ -20,6 +20,7 @@ from proctor.datasets.files import (
 )
 from proctor.datasets.mapping import MappedKeys
 from proctor.datasets.problems import InvalidRecord, ReportProblems, describe_value, shorten
+from proctor.datasets.record import check_evaluators
 from proctor.errors import Problem
 from proctor.records.sample import CLUSTER, LABELS, TAGS, Sample, find_metadata_problems
 
@@ -102,6 +103,8 @@ class JSONLDataset(FileDataset):
             except (ValueError, RecursionError):
                 return None
             if sample.input is None or not sample.id.strip():
+                return None
+            if sample.evaluators and check_evaluators(sample.evaluators):
                 return None
             # The plain object has values that a sample omits, such as null.
             if may_repeat_keys(line, sample) and may_repeat_keys(line, msgspec.json.decode(line)):

@@ -10,7 +10,8 @@ from typing import Any
 from proctor.errors import DatasetError, Problem, suggest_name
 from proctor.records.sample import CLUSTER, CONTEXT, LABELS, TAGS
 
-FIELDS = ("id", "input", "expected", "metadata")
+EVALUATORS = "evaluators"
+FIELDS = ("id", "input", "expected", "metadata", EVALUATORS)
 SHORTHANDS = (LABELS, CONTEXT, CLUSTER, TAGS)
 WITH_KEYS = ("input", "expected", "metadata", LABELS)
 MIN_SIMILARITY = 0.8
@@ -45,7 +46,7 @@ def read_mapping(mapping: Mapping[str, str] | None) -> dict[str, FieldPath]:
         raise DatasetError(
             "the mapping is invalid",
             problems=problems,
-            fix="map each column to a different field: id, input, expected, metadata,\n  "
+            fix="map each column to a different field: id, input, expected, metadata, evaluators,\n  "
             "input.<key>, expected.<key>, metadata.<key>, labels.<key>,\n  "
             "labels, context, cluster or tags",
         )
@@ -127,7 +128,8 @@ def guess_field(key: str) -> str | None:
     # "id" is too short to compare: many two-letter words are similar.
     if lowered == "id":
         return "id"
-    close = difflib.get_close_matches(lowered, FIELDS[1:], n=1, cutoff=MIN_SIMILARITY)
+    # "evaluator" is a common key of metadata: the person who wrote or rated a sample.
+    close = difflib.get_close_matches(lowered, ("input", "expected", "metadata"), n=1, cutoff=MIN_SIMILARITY)
     return close[0] if close else None
 
 

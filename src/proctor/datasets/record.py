@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from proctor.datasets.mapping import FIELDS, MappedKeys, find_missing_keys, guess_field, read_mapping
+from proctor.core.identity import compute_identity, get_callable_name
+from proctor.datasets.mapping import EVALUATORS, FIELDS, MappedKeys, find_missing_keys, guess_field, read_mapping
 from proctor.datasets.problems import (
     WHOLE_DATASET,
     InvalidRecord,
@@ -45,7 +46,7 @@ class Fingerprint:
         if sample.metadata:
             content["metadata"] = sample.metadata
         if sample.evaluators:
-            content["evaluators"] = sample.evaluators
+            content[EVALUATORS] = [_describe_check(entry) for entry in sample.evaluators]
         text = canonical_json(content)
         if _is_unstable(text):
             self._stable = False
@@ -55,6 +56,14 @@ class Fingerprint:
     def hexdigest(self) -> str | None:
         """Return the fingerprint, or None if a sample holds an object without stable content."""
         return self._state.hexdigest() if self._stable else None
+
+
+def _describe_check(entry: Any) -> Any:
+    """Return an evaluator of a sample as JSON: an entry itself, an object by its name and the identity of its code."""
+    if isinstance(entry, str | Mapping | msgspec.Struct):
+        return entry
+    spec = getattr(entry, "spec", None)
+    return spec or {"uses": get_callable_name(entry), "identity": compute_identity([entry])[0]}
 
 
 def generate_id(value: Any) -> str:
@@ -82,6 +91,9 @@ def _is_unstable(text: bytes) -> bool:
 ID_FIX = "give every sample an id, or generate ids: generate_ids=True (--generate-ids)"
 INPUT_FIX = "give every sample an input, or map a key to it"
 SAMPLE_FIX = 'write each sample as {"id": "1", "input": "2 + 2", "expected": "4"}'
+EVALUATORS_FIX = (
+    'write a list of names, or of names with parameters: ["exact_match", {"contains": {"case_sensitive": false}}]'
+)
 # Keys of chats and traces, which can be read as recorded sessions.
 LOG_KEYS = frozenset(("messages", "message", "role", "payload", "traj", "sessionId", "resourceSpans", "events"))
 
@@ -134,11 +146,13 @@ class RecordReader:
         if not has_input:
             problems += self._missing_input(record, "input" in fields)
         metadata = _merge_metadata(fields, problems)
+        evaluators = fields.get(EVALUATORS)
+        problems += check_evaluators(evaluators)
         if problems:
             # Conversion has no sample to work on later, so its problems are reported now.
             self._convert_values(value, expected, problems, has_input)
             raise InvalidRecord(problems)
-        return Sample(sample_id, value, expected, metadata)
+        return Sample(sample_id, value, expected, metadata, tuple(evaluators or ()))
 
     def convert_types(self, sample: Sample[Any, Any]) -> Sample[Any, Any]:
         """Convert input and expected to the declared types; may raise `InvalidRecord`."""
@@ -274,7 +288,18 @@ def check_sample(sample: Sample[Any, Any], *, null_input: bool = False) -> list[
         problems.append(Problem("metadata", f"must be a mapping, got {describe_value(metadata)}"))
     else:
         problems += [Problem(*problem) for problem in find_metadata_problems(metadata)]
-    return problems
+    return problems + check_evaluators(sample.evaluators)
+
+
+def check_evaluators(evaluators: Any) -> list[Problem]:
+    """Return the problems with the shape of a sample's own evaluators; the registry checks their names later."""
+    if evaluators is not None and not isinstance(evaluators, list | tuple):
+        return [Problem(EVALUATORS, f"must be a list, got {describe_value(evaluators)}", EVALUATORS_FIX)]
+    return [
+        Problem(f"{EVALUATORS}[{index}]", f"must be an evaluator, got {describe_value(entry)}", EVALUATORS_FIX)
+        for index, entry in enumerate(evaluators or ())
+        if not isinstance(entry, str | Mapping | msgspec.Struct) and not callable(entry)
+    ]
 
 
 def check_id(sample_id: Any) -> list[Problem]:

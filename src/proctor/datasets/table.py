@@ -19,7 +19,7 @@ from proctor.datasets.files import (
     read_numbered_lines,
 )
 from proctor.datasets.jsonl import EMPTY_FILE
-from proctor.datasets.mapping import FIELDS, FieldPath, find_missing_keys, missing_key_problem
+from proctor.datasets.mapping import EVALUATORS, FIELDS, FieldPath, find_missing_keys, missing_key_problem
 from proctor.datasets.problems import InvalidRecord, ReportProblems, describe_value, shorten
 from proctor.datasets.record import ID_FIX, Rules
 from proctor.datasets.type_readers import Reader, field_type, make_reader
@@ -36,12 +36,12 @@ def make_cell_reader(path: FieldPath, rules: Rules) -> CellReader | None:
     """Return a function that converts a cell to a plain value, or None if the value is the text of the cell.
 
     Cells of a declared type other than a string hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata and
-    labels are JSON mappings; tags are a JSON list, or words separated by commas.
+    labels are JSON mappings; tags and evaluators are a JSON list, or words separated by commas.
     """
     if path in (("metadata",), ("metadata", LABELS)):
         return _json_mapping_reader(".".join(path))
-    if path == ("metadata", TAGS):
-        return _parse_tags
+    if path in (("metadata", TAGS), (EVALUATORS,)):
+        return _parse_list
     if path[0] not in ("input", "expected"):
         return None
     declared = rules.input_type if path[0] == "input" else rules.expected_type
@@ -79,8 +79,8 @@ def _json_mapping_reader(field: str) -> CellReader:
     return read_cell
 
 
-def _parse_tags(text: str) -> Any:
-    if text.lstrip().startswith("["):
+def _parse_list(text: str) -> Any:
+    if text.lstrip().startswith(("[", "{")):
         return _parse_json_or_text(text)
     return [word.strip() for word in text.split(",") if word.strip()]
 

@@ -75,6 +75,7 @@ def describe_changes(request: EvalRequest[Any, Any], received: EvalRequest[Any, 
         ("input", request.sample.input, received.sample.input),
         ("expected", request.sample.expected, received.sample.expected),
         ("metadata", request.sample.metadata, received.sample.metadata),
+        ("evaluators", list(request.sample.evaluators), list(received.sample.evaluators)),
         ("configuration", request.configuration.options, received.configuration.options),
     )
     for path, sent_value, received_value in pairs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from typing import Any
 
 import msgspec
@@ -80,7 +79,7 @@ class TrialActor:
         self._exit_stack.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
         observed = await self._exit_stack.enter_async_context(telemetry.observe_run(run, for_other_runs=True))
-        observed_setup = dataclasses.replace(setup, evaluators=observed.wrap_evaluators(setup.evaluators))
+        observed_setup = observed.wrap_setup(setup)
         progress = Progress(name, self._clock, total=None)
         self._options = setup.options
         self._runner = observed.wrap_runner(TrialRunner(observed_setup, self._clock, CallThreads(), progress))

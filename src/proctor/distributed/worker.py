@@ -89,7 +89,7 @@ class Worker:
     def __init__(self, setup: Setup, config: WorkerConfig, clock: Clock | None = None) -> None:
         # A failed sample is a result, not a reason to stop; the run itself tracks the budget.
         options = msgspec.structs.replace(setup.options, on_error="continue", max_errors=None, budget=None)
-        self._setup = Setup(target=setup.target, evaluators=setup.evaluators, options=options)
+        self._setup = dataclasses.replace(setup, options=options)
         self._config = config
         self._clock = clock or SystemClock()
         self._stop: Callable[[], None] | None = None
@@ -138,8 +138,7 @@ class Worker:
             )
             try:
                 async with telemetry.observe_run(self._describe(name), for_other_runs=True) as observed:
-                    evaluators = observed.wrap_evaluators(self._setup.evaluators)
-                    setup = dataclasses.replace(self._setup, evaluators=evaluators)
+                    setup = observed.wrap_setup(self._setup)
                     local = observed.wrap_runner(TrialRunner(setup, self._clock, threads, progress))
                     pool = WorkerPool(
                         setup.options,

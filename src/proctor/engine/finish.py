@@ -75,7 +75,9 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
     results = history.results(run.run_id, run)
     run, table, by_configuration = summarize(results, run, metrics)
     history.finish(run, table, by_configuration)
-    return EvalReport(results, run, table, by_configuration)
+    report = EvalReport(results, run, table, by_configuration)
+    vars(report).update(is_stored=getattr(history, "is_reachable", True))
+    return report
 
 
 def uses_cache(run: RunMetadata) -> bool:

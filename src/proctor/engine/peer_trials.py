@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from proctor.engine.plan import Plan
-from proctor.ports import AttachedEvaluator
+from proctor.ports import AttachedEvaluator, SampleEvaluators
 from proctor.records.fields.view import TrialView, make_trial_view
 from proctor.records.run import RunOptions
 from proctor.records.trial import Configuration, Trial
@@ -58,13 +58,27 @@ def shared_peers(plan: Plan, load_finished: LoadTrials | None = None) -> PeerTri
     """
     if not needs_peers(plan):
         return None
-    selection = select_peers(plan.evaluators, plan.baseline, plan.options)
+    selection = select_peers(find_needs(plan), plan.baseline, plan.options)
     keys = [(c.name, epoch) for c in plan.configurations for epoch in range(plan.options.epochs)]
     return SharedPeers(selection, keys, load_finished)
 
 
-def select_peers(evaluators: Iterable[AttachedEvaluator], baseline: str | None, options: RunOptions) -> PeerSelection:
-    return PeerSelection(baseline, options.epochs if "epochs" in evaluator_needs(evaluators) else 0)
+def select_peers(needs: frozenset[str], baseline: str | None, options: RunOptions) -> PeerSelection:
+    return PeerSelection(baseline, options.epochs if "epochs" in needs else 0)
+
+
+class HasEvaluators(Protocol):
+    """A plan of a run, or of scoring a run again."""
+
+    @property
+    def evaluators(self) -> tuple[AttachedEvaluator, ...]: ...
+    @property
+    def checks(self) -> SampleEvaluators | None: ...
+
+
+def find_needs(plan: HasEvaluators) -> frozenset[str]:
+    """Return everything that the evaluators of a plan, and of its samples, need in addition to the trial itself."""
+    return evaluator_needs(plan.evaluators) | (plan.checks.needs if plan.checks is not None else frozenset())
 
 
 def evaluator_needs(evaluators: Iterable[AttachedEvaluator]) -> frozenset[str]:
@@ -74,7 +88,7 @@ def evaluator_needs(evaluators: Iterable[AttachedEvaluator]) -> frozenset[str]:
 
 def needs_peers(plan: Plan) -> bool:
     """True if scoring a trial requires other trials of its sample."""
-    return plan.baseline is not None or "epochs" in evaluator_needs(plan.evaluators)
+    return plan.baseline is not None or "epochs" in find_needs(plan)
 
 
 class NoPeers(NamedTuple):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
+from proctor.ports import AttachedEvaluator, Metric, SampleEvaluators, SampleSource, Target
 from proctor.records.order import Positions, shuffle_key
-from proctor.records.run import DatasetInfo, RunOptions
+from proctor.records.run import DatasetInfo, EvaluatorSpec, RunOptions
 from proctor.records.sample import Sample
 from proctor.records.selection import SelectedSamples
 from proctor.records.trial import Configuration
@@ -23,10 +23,14 @@ IsDone = Callable[[int, str, str, int], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """Everything that a worker needs to run and score samples: target, evaluators and options."""
+    """Everything that a worker needs to run and score samples: target, evaluators and options.
+
+    `checks` builds the evaluators of single samples; without it, they are ignored.
+    """
 
     target: Target
     evaluators: tuple[AttachedEvaluator, ...]
+    checks: SampleEvaluators | None = None
     options: RunOptions = field(default_factory=RunOptions)
 
 
@@ -46,6 +50,11 @@ class Plan(Setup):
     fields: dict[str, str] = field(default_factory=dict)
     selected_ids: frozenset[str] | None = None
     selected: SelectedSamples | None = None
+
+
+def list_specs(evaluators: Iterable[AttachedEvaluator], checks: SampleEvaluators | None) -> tuple[EvaluatorSpec, ...]:
+    """Return the descriptions of all evaluators of a run: those of all samples, then those of single samples."""
+    return (*(evaluator.spec for evaluator in evaluators), *(checks.specs if checks is not None else ()))
 
 
 def count_trials(plan: Plan, info: DatasetInfo) -> int | None:

@@ -12,7 +12,7 @@ from proctor.engine.peer_trials import Key, PeerSelection
 from proctor.engine.plan import Job
 from proctor.engine.timeouts import WorkerSlot
 from proctor.engine.trial import Scorer
-from proctor.ports import AttachedEvaluator, Metric
+from proctor.ports import AttachedEvaluator, Metric, SampleEvaluators
 from proctor.records.lossless import MAX_DEPTH
 from proctor.records.results import Results
 from proctor.records.run import Budget, RunMetadata
@@ -30,6 +30,7 @@ class RescorePlan:
     tags: dict[str, str] = field(default_factory=dict)
     budget: Budget | None = None
     name: str | None = None
+    checks: SampleEvaluators | None = None
 
 
 class StoredTrial(NamedTuple):
@@ -84,16 +85,17 @@ class Rescorer:
         trial, peers = self._trials.pop(slot.job[0])
         if trial.error is not None:
             return EvalResult(trial)
+        score = self._score.for_sample(trial.sample)
         if (type_name := find_unstored_type(trial.output)) is not None:
             skipped = Score.skipped(
                 f"the output contains an object of type {type_name}, which the history stored only as a "
                 "description. Fix: run the target again, or return plain data instead of the object"
             )
-            return EvalResult(trial, dict.fromkeys(self._score.names, skipped))
+            return EvalResult(trial, dict.fromkeys(score.names, skipped))
         visible: Trial = trial
         if self._selection is not None:
             visible = self._selection.attach(trial, configuration, peers)
-        result = EvalResult(trial, *await self._score(visible))
+        result = EvalResult(trial, *await score(visible))
         return await self._limits.limit_result(result) if self._limits.needs_check(result) else result
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import platform
 import secrets
 from collections import Counter
@@ -27,12 +26,12 @@ from proctor.engine.peer_trials import (
     LOCAL_RUN_FIX,
     NEEDS_LOCAL_RUN,
     LoadTrials,
-    evaluator_needs,
+    find_needs,
     needs_peers,
     select_peers,
     shared_peers,
 )
-from proctor.engine.plan import IsDone, Plan, count_trials, done_by_name, done_by_position, plan_jobs
+from proctor.engine.plan import IsDone, Plan, count_trials, done_by_name, done_by_position, list_specs, plan_jobs
 from proctor.engine.progress import Progress
 from proctor.engine.provenance import collect_provenance
 from proctor.engine.redaction import redact_metadata, redaction_warnings
@@ -108,8 +107,11 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
     if stored.options.skipped != current.options.skipped:
         values = f"was {stored.options.skipped!r}, is {current.options.skipped!r}"
         yield Problem("skipped", f"{values}: the same scores would get other verdicts")
-    stored_specs = {spec.name: spec for spec in stored.evaluators}
-    current_specs = {spec.name: spec for spec in current.evaluators}
+    # The number of samples with an evaluator is part of the dataset.
+    stored_specs, current_specs = (
+        {spec.name: msgspec.structs.replace(spec, samples=spec.samples and 1) for spec in run.evaluators}
+        for run in (stored, current)
+    )
     if stored_specs == current_specs:
         return
     if incomparable_names := _incomparable_evaluators(stored_specs, current_specs):
@@ -306,10 +308,11 @@ def rescore_run(
     async def open_runner(threads: CallThreads, writer: ResultWriter) -> AsyncIterator[Runner]:
         responses = _response_cache(metadata, history, writer, clock, controls)
         async with telemetry.observe_run(metadata) as observed:
-            evaluators = observed.wrap_evaluators(plan.evaluators)
-            scorer = Scorer(evaluators, metadata.options.evaluator_timeout, threads, progress, responses)
-            needs = evaluator_needs(plan.evaluators)
-            peers = select_peers(plan.evaluators, metadata.baseline, metadata.options) if needs else None
+            wrapped = observed.wrap_setup(plan)
+            timeout = metadata.options.evaluator_timeout
+            scorer = Scorer(wrapped.evaluators, timeout, threads, progress, responses, wrapped.checks)
+            needs = find_needs(plan)
+            peers = select_peers(needs, metadata.baseline, metadata.options) if needs or plan.checks else None
             yield observed.wrap_runner(trials.runner(scorer, peers, OutputLimits(metadata.options, threads)))
 
     return RunExecution(
@@ -329,7 +332,7 @@ def rescore_run(
 def _describe_rescoring(stored_run: RunMetadata, plan: RescorePlan, now: datetime, trial_count: int) -> RunMetadata:
     # The rubrics version of the earlier run does not apply to other evaluators.
     tags = {key: value for key, value in stored_run.tags.items() if key != RUBRICS_VERSION}
-    specs = tuple(evaluator.spec for evaluator in plan.evaluators)
+    specs = list_specs(plan.evaluators, plan.checks)
     metadata = msgspec.structs.replace(
         stored_run,
         run_id=new_run_id(now),
@@ -385,7 +388,7 @@ def _describe_run(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadat
         dataset=info,
         target=plan.target.spec,
         configurations=plan.configurations,
-        evaluators=tuple(evaluator.spec for evaluator in plan.evaluators),
+        evaluators=list_specs(plan.evaluators, plan.checks),
         options=plan.options,
         tags={**run.tags, **plan.tags},
         environment=_environment(),
@@ -426,7 +429,7 @@ def _execution(
         responses = _response_cache(metadata, history, writer, clock, controls)
         try:
             async with telemetry.observe_run(metadata) as observed:
-                observed_plan = dataclasses.replace(plan, evaluators=observed.wrap_evaluators(plan.evaluators))
+                observed_plan = observed.wrap_setup(plan)
                 peers = shared_peers(plan, None if is_new else _load_finished(history, metadata))
                 runner = TrialRunner(observed_plan, clock, threads, progress, cache, responses, peers=peers)
                 yield observed.wrap_runner(runner)

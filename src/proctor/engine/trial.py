@@ -22,14 +22,14 @@ from proctor.core.threads import CallThreads, compute
 from proctor.engine import timeouts as limits
 from proctor.engine.cache import CachedReply, Call, OutputCache, is_data, may_hold_messages, read_reply
 from proctor.engine.output_limits import OutputLimits
-from proctor.engine.peer_trials import PeerTrials, configuration_only
+from proctor.engine.peer_trials import NoPeers, PeerTrials, configuration_only
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
 from proctor.engine.timeouts import CallScope, CallTimer, RunningJob, WorkerSlot
 from proctor.errors import StopRun
 from proctor.evaluators.score_conversion import as_error
 from proctor.models.model_calls import call_context
-from proctor.ports import AttachedEvaluator, ByteStore
+from proctor.ports import AttachedEvaluator, ByteStore, SampleEvaluators
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import ModelCall, Session, Usage
@@ -91,7 +91,8 @@ class TrialRunner:
         self._call = call if cache is None else cache.wrap(call, clock)
         self._threads = threads
         self._limits = OutputLimits(plan.options, threads)
-        self._score = Scorer(plan.evaluators, plan.options.evaluator_timeout, threads, progress, responses)
+        timeout = plan.options.evaluator_timeout
+        self._score = Scorer(plan.evaluators, timeout, threads, progress, responses, plan.checks)
         self._rng = rng or random.Random()
 
     def run(
@@ -101,8 +102,8 @@ class TrialRunner:
 
         Returns the result directly if nothing had to wait, which avoids most of the overhead for a fast target.
         """
-        if self._peers is not None:
-            return self._run_with_peers(self._peers, slot, sample, configuration, epoch)
+        if self._peers is not None or sample.evaluators:
+            return self._run_with_peers(self._peers or NoPeers(), slot, sample, configuration, epoch)
         # Python calls local names and methods faster than attributes that hold a function.
         now, monotonic = self._now, slot.monotonic
         started_at = now()
@@ -151,13 +152,14 @@ class TrialRunner:
 
     async def _scored(self, stored: Trial, visible: Trial) -> EvalResult:
         """Score a trial; the trial that evaluators see may contain more than the stored trial."""
+        score = self._score.for_sample(stored.sample)
         if stored.error is not None:
             result = EvalResult(stored)
-        elif self._score.is_inline and stored.output is visible.output:
-            result = EvalResult(stored, self._score.score_inline(visible))
+        elif score.is_inline and stored.output is visible.output:
+            result = EvalResult(stored, score.score_inline(visible))
         else:
             in_threads = stored.output is not visible.output
-            result = EvalResult(stored, *await self._score(visible, in_threads=in_threads))
+            result = EvalResult(stored, *await score(visible, in_threads=in_threads))
         return await self._limits.limit_result(result) if self._limits.needs_check(result) else result
 
     def _start(
@@ -352,7 +354,9 @@ class Scorer:
         threads: CallThreads,
         progress: Progress,
         responses: ByteStore | None = None,
+        checks: SampleEvaluators | None = None,
     ) -> None:
+        self._attached, self._checks = evaluators, checks
         self._responses = responses
         self._evaluators = [(e.spec.name, e.group) for e in evaluators]
         self.names = tuple(e.spec.name for e in evaluators)
@@ -365,6 +369,13 @@ class Scorer:
         self._threads = threads
         self._progress = progress
         progress.expect(len(self._steps))
+
+    def for_sample(self, sample: Sample[Any, Any]) -> Scorer:
+        """Return the scorer of a sample: this one, unless the sample has evaluators of its own."""
+        if not sample.evaluators or self._checks is None:
+            return self
+        evaluators = (*self._attached, *self._checks(sample))
+        return Scorer(evaluators, self._timeout, self._threads, self._progress, self._responses)
 
     def score_inline(self, trial: Trial) -> dict[str, Score]:
         """Score a trial when all evaluators are inline and there are no progress callbacks."""

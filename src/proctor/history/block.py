@@ -9,7 +9,7 @@ import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from typing import Any
@@ -43,8 +43,8 @@ FIRST_MARK = OUTCOME_BYTE + 1
 DOUBLE = struct.calcsize("<d")
 
 OUTCOME_INDEXES = {outcome: index for index, outcome in enumerate(OUTCOMES)}
-# One letter per evaluator: passed, failed, evaluator error, skipped, the target failed.
-PASSED, FAILED, ERROR, SKIPPED, NO_OUTPUT = "pfesx"
+# One letter per evaluator: passed, failed, evaluator error, skipped, the target failed, not an evaluator of the sample.
+PASSED, FAILED, ERROR, SKIPPED, NO_OUTPUT, ABSENT = "pfesx-"
 _PASSED, _FAILED = ord(PASSED), ord(FAILED)
 MARKS_BY_OUTCOME: dict[Outcome, int] = {
     "passed": ord(PASSED),
@@ -78,6 +78,7 @@ class ResultPacker:
 
     def __init__(self, run: RunMetadata) -> None:
         self._names = names = tuple(spec.name for spec in run.evaluators)
+        self._own_names = frozenset(spec.name for spec in run.evaluators if spec.samples is not None)
         self._configurations = {c.name: index for index, c in enumerate(run.configurations)}
         self._pack_figures = make_record_layout(len(names)).pack
         self._no_marks, self._no_numbers = (NO_OUTPUT * len(names)).encode(), [NAN] * len(names)
@@ -102,9 +103,12 @@ class ResultPacker:
         sample = trial.sample
         error_kind = None
         if trial.error is None:
-            marks, numbers = _mark_scores(self._names, result.scores)
+            marks, numbers = _mark_scores(self._names, result.scores, self._own_names)
         else:
             marks, numbers, error_kind = self._no_marks, self._no_numbers, trial.error.kind
+            if self._own_names:
+                absent = self._own_names.difference(sample.check_names)
+                marks = "".join(ABSENT if name in absent else NO_OUTPUT for name in self._names).encode()
         outcome, value = verdict
         outcome_index = OUTCOME_INDEXES[outcome]
         figures = self._pack_figures(
@@ -235,7 +239,9 @@ def decode_list(data: bytes | None, length: int) -> list[Any]:
     return [None] * length if data is None else _decode_list(data)
 
 
-def _mark_scores(names: Sequence[str], scores: Mapping[str, Score]) -> tuple[bytes, list[float]]:
+def _mark_scores(
+    names: Sequence[str], scores: Mapping[str, Score], own_names: Container[str]
+) -> tuple[bytes, list[float]]:
     marks, numbers = [], []
     for name in names:
         score = scores.get(name)
@@ -243,8 +249,8 @@ def _mark_scores(names: Sequence[str], scores: Mapping[str, Score]) -> tuple[byt
             marks.append(_PASSED if score.passed else _FAILED)
             numbers.append(value)
         else:
-            failed = score is not None and score.status == "error"
-            marks.append(ord(ERROR) if failed else ord(SKIPPED))
+            is_absent, failed = score is None and name in own_names, score is not None and score.status == "error"
+            marks.append(ord(ABSENT if is_absent else ERROR if failed else SKIPPED))
             numbers.append(NAN)
     return bytes(marks), numbers
 

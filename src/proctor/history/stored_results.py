@@ -153,12 +153,13 @@ NO_CONFIGURATION = -1
 # The letters of outcomes by their index in OUTCOMES, and the letters for an evaluator that the run lacks.
 OUTCOME_MARKS = bytes(block.MARKS_BY_OUTCOME[outcome] for outcome in OUTCOMES).ljust(256)
 UNKNOWN_EVALUATOR = bytes(block.MARKS_BY_OUTCOME["error" if o == "error" else "skipped"] for o in OUTCOMES)
-MARKS_WITHOUT_VERDICT = bytes(block.MARKS_BY_OUTCOME[outcome] for outcome in ("error", "unscored", "skipped"))
+MARKS_WITHOUT_VERDICT = "".join((block.NO_OUTPUT, block.ERROR, block.SKIPPED, block.ABSENT)).encode()
 PASS_TABLE = bytes.maketrans(bytes([block.MARKS_BY_OUTCOME["passed"], block.MARKS_BY_OUTCOME["failed"]]), bytes([1, 0]))
 
 # The outcome of each letter of an evaluator, as an index of OUTCOMES.
 MARK_OUTCOMES = bytes.maketrans(
-    bytes(block.MARKS_BY_OUTCOME[outcome] for outcome in OUTCOMES), bytes(range(len(OUTCOMES)))
+    bytes([*(block.MARKS_BY_OUTCOME[outcome] for outcome in OUTCOMES), ord(block.ABSENT)]),
+    bytes([*range(len(OUTCOMES)), OUTCOMES.index("skipped")]),
 )
 
 T = TypeVar("T")
@@ -239,6 +240,7 @@ class StoredResults:
             errors=marks.count(block.MARKS_BY_OUTCOME["error"]) + marks.count(block.MARKS_BY_OUTCOME["unscored"]),
             skipped=marks.count(block.MARKS_BY_OUTCOME["skipped"]),
             clusters=clusters,
+            no_output=marks.count(block.MARKS_BY_OUTCOME["error"]),
         )
 
     def latencies(self) -> Column:

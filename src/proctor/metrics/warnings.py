@@ -191,10 +191,9 @@ def count_skipped(results: Results, evaluator: str | None, run: RunMetadata | No
 
 def count_failed(results: Results, evaluator: str) -> MissingVerdicts:
     """Count the results with an output on which an evaluator failed."""
-    counts = results.counts()
-    total = counts.total - counts.error
     column = results.column(evaluator)
-    missing = MissingVerdicts(column.errors - counts.error, total)
+    number = column.errors - column.no_output
+    missing = MissingVerdicts(number, len(column.values) + column.skipped + number)
     if not missing.exceeds_limit:
         return missing
     reasons = _count_reasons(results, evaluator, "unscored", MAX_REASONS_READ)
@@ -264,7 +263,8 @@ def find_highest_rating(results: Results, evaluator: str) -> float | None:
 
     Such an evaluator rates on a scale. A rating of 1, the worst on most scales, was read as a full score.
     """
-    if results.column(evaluator).errors <= results.counts().error:
+    column = results.column(evaluator)
+    if column.errors <= column.no_output:
         return None
     page = results.page(outcome="unscored", evaluator=evaluator, limit=MAX_REASONS_READ)
     reasons = (result.scores[evaluator].reason for result in page if evaluator in result.scores)

@@ -119,6 +119,18 @@ class AttachedEvaluator(Protocol):
         """Score a trial that has an output. An exception becomes an error score."""
 
 
+class SampleEvaluators(Protocol):
+    """Builds the evaluators of single samples; `specs` and `needs` describe those of a run's dataset."""
+
+    @property
+    def specs(self) -> tuple[EvaluatorSpec, ...]: ...
+
+    @property
+    def needs(self) -> frozenset[str]: ...
+
+    def __call__(self, sample: Sample[Any, Any], /) -> Sequence[AttachedEvaluator]: ...
+
+
 class FieldGroup(NamedTuple):
     """The evaluators of one field; `rule` combines their scores into one."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 from typing import Any, Literal
 
 import msgspec
@@ -293,10 +294,20 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         """Return one mapping for each delta, for a table or a plot."""
         return [_make_row(group, delta) for group, deltas in self.groups for delta in deltas.values()]
 
+    def _table(self) -> list[tuple[str, ...]]:
+        head = ("", self.a, self.b, "difference", "%", "95% interval", "p", "n", "verdict")
+        return [head, *map(_cells, self.essential())]
+
+    def _repr_html_(self) -> str:
+        """Return the answer, a table and the notes for notebooks; all texts are escaped."""
+        rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._table())
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<div><p><strong>{escape(self.answer)}</strong></p><table>{rows}</table>{notes}</div>"
+
     def __str__(self) -> str:
         """Render the answer, and a table with a line for each delta."""
-        head = ("", self.a, self.b, "difference", "%", "95% interval", "p", "n", "verdict")
-        lines = [head, *map(_cells, self.essential())]
+        lines = self._table()
+        head = lines[0]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         rows = [
             "  ".join(

@@ -26,7 +26,8 @@ class Column(msgspec.Struct, frozen=True):
 
     `values` are the known numbers, in the order of the results; `passes` holds 1 for each score that passed, else 0.
     `clusters` has the cluster of each value if some results are not independent (epochs of one sample, samples of one
-    cluster), else it is None. `errors` and `skipped` count the results without a number.
+    cluster), else it is None. `errors` and `skipped` count the results without a number; `no_output` of the errors are
+    errors of the target. Samples without the evaluator count nowhere.
     """
 
     values: array[float]
@@ -34,6 +35,7 @@ class Column(msgspec.Struct, frozen=True):
     errors: int = 0
     skipped: int = 0
     clusters: list[str] | None = None
+    no_output: int = 0
 
     @property
     def passed(self) -> int:
@@ -197,7 +199,8 @@ class ResultList:
         return list_shared_clusters(find_cluster(result) for result in self._results)
 
     def column(self, evaluator: str | None = None) -> Column:
-        outcomes = [find_outcome(result, evaluator) for result in self._results]
+        absent = self._find_absent(evaluator)
+        outcomes = [None if id(result) in absent else find_outcome(result, evaluator) for result in self._results]
         has_verdict = [outcome in PASS_VALUES for outcome in outcomes]
         if evaluator is None:
             values = [result.verdict()[1] for result in self._results]
@@ -210,7 +213,15 @@ class ResultList:
             errors=outcomes.count("error") + outcomes.count("unscored"),
             skipped=outcomes.count("skipped"),
             clusters=_select(self.clusters(), has_verdict),
+            no_output=outcomes.count("error"),
         )
+
+    def _find_absent(self, evaluator: str | None) -> set[int]:
+        """Return the results, by `id`, whose sample does not have an evaluator that other samples have as their own."""
+        has_own = [evaluator in result.trial.sample.check_names for result in self._results] if evaluator else []
+        if not any(has_own):
+            return set()
+        return {id(result) for result, has_it in zip(self._results, has_own, strict=True) if not has_it}
 
     def latencies(self) -> Column:
         return make_number_column(to_array(r.latency_ms for r in self._results), self.clusters())
@@ -260,7 +271,8 @@ class ResultList:
     ) -> Sequence[EvalResult]:
         selected: Iterable[EvalResult] = self._results
         if outcome is not None:
-            selected = (r for r in selected if find_outcome(r, evaluator) == outcome)
+            absent = self._find_absent(evaluator)
+            selected = (r for r in selected if id(r) not in absent and find_outcome(r, evaluator) == outcome)
         first = max(0, offset)
         return sorted(selected, key=_worst_first)[first : first + max(0, limit)]
 

@@ -143,7 +143,8 @@ class RunOptionsKwargs(TypedDict, total=False):
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The description of an evaluator: the name of its scores, its type (`uses`) and parameters.
 
-    `uncovered` lists dependencies that `identity` does not cover, such as environment variables.
+    `uncovered` lists dependencies that `identity` does not cover, such as environment variables. `samples` is the
+    number of samples that have the evaluator as their own, with its parameters; None for an evaluator of all samples.
     """
 
     name: str
@@ -151,6 +152,7 @@ class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     parameters: dict[str, Any] = {}
     identity: str = ""
     uncovered: tuple[str, ...] = ()
+    samples: int | None = None
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -197,13 +199,17 @@ class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The description of a dataset: its source, length if known, and content fingerprint."""
+    """The description of a dataset: its source, length if known, and content fingerprint.
+
+    `checked_samples` is the number of samples with their own evaluators.
+    """
 
     name: str
     source: str = "memory"
     length: int | None = None
     fingerprint: str | None = None
     details: dict[str, Any] = {}
+    checked_samples: int = 0
 
 
 class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -100,9 +100,24 @@ class Sample(msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unk
         return self.metadata.get(CLUSTER)
 
     @property
+    def check_names(self) -> tuple[str, ...]:
+        """The names of the scores of its own evaluators; known for the samples of a run.
+
+        >>> Sample("1", "Hi", evaluators=("exact_match", {"uses": "contains", "name": "polite"})).check_names
+        ('exact_match', 'polite')
+        """
+        return tuple(map(_name_check, self.evaluators))
+
+    @property
     def tags(self) -> tuple[str, ...]:
         """Words to filter by."""
         return tuple(self.metadata.get(TAGS) or ())
+
+
+def _name_check(entry: Any) -> str:
+    if isinstance(entry, Mapping):
+        return str(entry.get("name") or entry.get("uses") or next(iter(entry), ""))
+    return entry if isinstance(entry, str) else str(getattr(entry, "name", None) or getattr(entry, "__name__", ""))
 
 
 def find_metadata_problems(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -156,7 +156,7 @@ def _failure_lines(report: EvalReport, width: int) -> Iterator[RenderableType]:
     for result in results:
         name = summary.label_result(result, len(report.by_configuration) > 1)
         yield styled_text(f"  {name}  {summary.describe_verdict(result)}", "bold", wrap=False)
-        for label, value in _result_facts(result):
+        for label, value in list_result_facts(result):
             yield from _labelled_lines(f"    {label:<9} ", value, width)
 
 
@@ -180,7 +180,8 @@ def _labelled_lines(start: str, value: str, width: int, style: str = "") -> Iter
         yield styled_text(line, style)
 
 
-def _result_facts(result: EvalResult) -> Iterator[tuple[str, str]]:
+def list_result_facts(result: EvalResult) -> Iterator[tuple[str, str]]:
+    """Return what explains a result: input, output, expected value, error, and reasons of scores that fail."""
     yield "input", to_text(result.trial.sample.input)
     if result.success:
         yield "output", to_text(result.output)

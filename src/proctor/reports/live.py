@@ -1,8 +1,9 @@
-"""Show the progress of a run: a live bar in a terminal, plain lines elsewhere."""
+"""Show the progress of a run: a live bar in a terminal, a line that changes in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import sys
 import threading
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 LINE_EVERY_SECONDS = 5.0
+CELL_EVERY_SECONDS = 0.5
 SLOW_AFTER_SECONDS = 5.0
 NAME_LIMIT = 40
 NOTICE_LIMIT = 500
@@ -31,16 +33,17 @@ DescribeOutcomes = Callable[[Mapping[Outcome, int]], list[str]]
 def live_display(
     show: bool | None = None, stream: TextIO | None = None, *, outcomes: DescribeOutcomes | None = None
 ) -> Display | None:
-    """Return the progress display of a run: always for True, only in a terminal for None, never for False.
+    """Return the progress display of a run: always for True, in a terminal or notebook for None, never for False.
 
     `outcomes` describes the results so far; by default it counts passed, failed and errors.
     """
     describe = functools.partial(describe_progress, outcomes=outcomes or _count_verdicts)
+    is_notebook = stream is None and _is_notebook()
     stream = stream or sys.stderr
     is_terminal = stream.isatty()
-    if show is False or (show is None and not is_terminal):
+    if show is False or (show is None and not is_terminal and not is_notebook):
         return None
-    display = _show_bar if is_terminal else _print_lines
+    display = _show_bar if is_terminal else _update_cell if is_notebook else _print_lines
     return lambda view: display(view, stream, describe)
 
 
@@ -112,27 +115,55 @@ def _render_bar(view: RunView, description: str) -> RenderableType:
     return Text("\n").join(lines)
 
 
-@contextlib.contextmanager
-def _print_lines(view: RunView, stream: TextIO, describe: Callable[[RunView], str]) -> Iterator[None]:
-    ended = threading.Event()
-
+def _print_lines(view: RunView, stream: TextIO, describe: Callable[[RunView], str]) -> AbstractContextManager[None]:
     def print_line() -> None:
         # The run continues when the reader closes the pipe (`2>&1 | head`).
         with contextlib.suppress(BrokenPipeError):
-            print("; ".join([describe(view), *progress_notes(view)]), file=stream, flush=True)
+            print(_join_line(view, describe), file=stream, flush=True)
 
-    def print_regularly() -> None:
-        while not ended.wait(LINE_EVERY_SECONDS):
-            print_line()
+    return _call_regularly(print_line, LINE_EVERY_SECONDS)
 
-    thread = threading.Thread(target=print_regularly, name="proctor-progress", daemon=True)
+
+def _is_notebook() -> bool:
+    """True in the kernel of a notebook; IPython in a terminal has no kernel."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+def _update_cell(view: RunView, _stream: TextIO, describe: Callable[[RunView], str]) -> AbstractContextManager[None]:
+    """Show one line below the cell, which changes as the run continues."""
+    from IPython.display import display
+
+    def as_data() -> dict[str, str]:
+        return {"text/plain": _join_line(view, describe)}
+
+    handle = display(as_data(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    return _call_regularly(lambda: handle.update(as_data(), raw=True), CELL_EVERY_SECONDS)
+
+
+def _join_line(view: RunView, describe: Callable[[RunView], str]) -> str:
+    return "; ".join([describe(view), *progress_notes(view)])
+
+
+@contextlib.contextmanager
+def _call_regularly(show: Callable[[], object], seconds: float) -> Iterator[None]:
+    """Call a function every few seconds in a thread, and at the end."""
+    ended = threading.Event()
+
+    def call() -> None:
+        while not ended.wait(seconds):
+            show()
+
+    # A notebook finds the cell of an output by the context.
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(call,), name="proctor-progress", daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
-        print_line()
+        show()
 
 
 def _format_seconds(seconds: float) -> str:

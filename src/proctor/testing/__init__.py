@@ -1,4 +1,4 @@
-"""Tools for your tests: a loopback model server, and contract tests for providers and mailboxes."""
+"""Tools for your tests: assertions, a loopback model server, and contract tests for providers and mailboxes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from proctor.core.lazy import lazy_names
 
 # Module -> its public names.
 EXPORTS = {
+    "testing.assertions": ("assert_passes",),
     "testing.faults": ("Fault",),
     "testing.mailbox_contract": ("MailboxContract",),
     "testing.model_server": ("ModelServer",),

@@ -12,9 +12,12 @@ from proctor.comparison.gates.thresholds import read_thresholds
 from proctor.core import imports as importing
 from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.yaml_text import InvalidYAML, read_yaml
+from proctor.datasets.dataset import make_source
 from proctor.datasets.files import suggest_file
 from proctor.datasets.formats import JSONL_ENDINGS, TABLE_ENDINGS
-from proctor.errors import ConfigError, Problem, suggest_name
+from proctor.datasets.mapping import EVALUATORS
+from proctor.datasets.sessions import SessionDataset
+from proctor.errors import ConfigError, Problem, UsageError, suggest_name
 from proctor.records.run import Retention
 from proctor.records.validation import explain
 from proctor.wiring.eval_file import (
@@ -118,9 +121,9 @@ class _Checker:
         ]
         if "target" not in self._data and not self._data.get("fields"):
             self._problems += self._check_without_target()
-        if not self._problems and not has_evaluators(self._values):
+        if not self._problems and not has_evaluators(self._values) and not has_checks(self._values, self._path.parent):
             where = self._line_of("evaluators") if "evaluators" in self._lines else str(self._path)
-            problem = "evaluators is missing or empty, and no entry of `fields` has evaluators"
+            problem = "evaluators is missing or empty, and neither an entry of `fields` nor a sample has evaluators"
             self._problems.append(Problem(where, problem))
         if self._problems:
             raise ConfigError(
@@ -177,12 +180,23 @@ class _Checker:
         yield Problem(str(self._path), f"target is missing{hint}")
 
 
+def has_checks(values: Mapping[str, Any], folder: Path) -> bool:
+    """True if samples have their own evaluators, even wrong ones, which the run reports."""
+    dataset: Any = values.get("dataset")
+    try:
+        if isinstance(dataset, str | DatasetEntry):
+            dataset = open_dataset(dataset, folder)
+        return not isinstance(dataset, SessionDataset | Iterator) and make_source(dataset).inspect().checked_samples > 0
+    except UsageError as error:
+        return EVALUATORS in str(error)
+
+
 def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
     folder = path.parent
     evaluators = (*file.evaluators, *field_evaluators(file.fields))
     evaluation = Evaluation(
         target=_resolve_target(file.target, folder),
-        dataset=open_dataset(file.dataset, folder),
+        dataset=_resolve_samples(open_dataset(file.dataset, folder), folder),
         evaluators=[_resolve_evaluator(entry, folder) for entry in evaluators],
         configurations=file.configurations,
         metrics=[_resolve_address(metric, folder) for metric in file.metrics],
@@ -220,6 +234,18 @@ def _resolve_address(address: Any, folder: Path) -> Any:
     return f"{folder / name}:{attribute}" if colon and name.endswith(".py") else address
 
 
+def _resolve_samples(dataset: Any, folder: Path) -> Any:
+    """Resolve the addresses in the evaluators of inline samples."""
+    if not isinstance(dataset, list):
+        return dataset
+    return [
+        {**sample, EVALUATORS: [_resolve_evaluator(entry, folder) for entry in sample[EVALUATORS]]}
+        if isinstance(sample.get(EVALUATORS), list)
+        else sample
+        for sample in dataset
+    ]
+
+
 def _resolve_evaluator(entry: Any, folder: Path) -> Any:
     if not isinstance(entry, dict):
         return _resolve_address(entry, folder)
@@ -253,7 +279,7 @@ def _load_module(path: Path) -> LoadedEvalFile:
     missing = [] if "dataset" in values else ["dataset"]
     if "target" not in values and not values.get("fields"):
         missing.append("target")
-    if not has_evaluators(values):
+    if not has_evaluators(values) and not missing and not has_checks(values, path.parent):
         missing.append("evaluators")
     if missing:
         raise ConfigError(

@@ -45,6 +45,7 @@ from proctor.wiring.prepare import (
     prepare,
 )
 from proctor.wiring.registry import Registry
+from proctor.wiring.sample_checks import restore_checks
 from proctor.wiring.select_samples import select_plan_samples
 
 RAY = "ray"
@@ -68,7 +69,7 @@ class RunKwargs(RunOptionsKwargs, total=False):
 async def aevaluate(
     target: TargetLike | None,
     dataset: DatasetLike,
-    evaluators: EvaluatorsLike,
+    evaluators: EvaluatorsLike | None = None,
     *,
     configurations: Configurations | None = None,
     baseline: str | None = None,
@@ -91,12 +92,13 @@ async def aevaluate(
     """Run a target on a dataset, score every output, store the run, and return the report.
 
     `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP endpoint or recorded
-    outputs; `dataset` is a Dataset, a path, or a list of dicts; `evaluators` is one or several functions or names.
-    `baseline` is the configuration that the others are compared with; `fields` maps names to paths whose numbers
-    are reported and averaged. With `history=False` the run is deleted with the report. `resume=True` continues the
-    latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run the samples; the run
-    stops if no worker answers within `worker_timeout` seconds. `cluster="ray"` runs the samples on a Ray cluster.
-    `decide` receives every result and ends the run when it returns a reason; this requires `shuffle`.
+    outputs; `dataset` is a Dataset, a path, or a list of dicts; `evaluators` is one or several functions or names. It
+    may be left out if every sample has its own. `baseline` is the configuration that the others are compared with;
+    `fields` maps names to paths whose numbers are reported and averaged. With `history=False` the run is deleted with
+    the report. `resume=True` continues the latest unfinished run of this name. `workers` is a mailbox, or its address,
+    whose workers run the samples; the run stops if no worker answers within `worker_timeout` seconds. `cluster="ray"`
+    runs the samples on a Ray cluster. `decide` receives every result and ends the run when it returns a reason; this
+    requires `shuffle`.
     `select={"where": ["topic=billing"]}` runs only some samples; its other keys are `samples` (ids), `tags` and
     `failed_of` (a run: the samples that did not pass in it).
     """
@@ -246,11 +248,14 @@ async def execute_rescore(
     """Score a stored run again; every entry point calls this function."""
     checked_budget = check_run_options({"budget": budget}).budget
     registry = registry or Registry.standard()
-    built = registry.build_all(evaluators)
-    own_metrics = load_metrics((*metrics, *registry.metrics), built)
-    plan = RescorePlan(built, own_metrics, check_tags(tags or {}), checked_budget, name)
     source = history.find(run)
-    check_thresholds(fail_under or {}, built, plan.metrics, epochs=source.options.epochs)
+    has_checks = any(spec.samples is not None for spec in source.evaluators)
+    built = registry.build_all(evaluators) if evaluators or not has_checks else ()
+    checks = restore_checks(source.evaluators, built, registry)
+    specs = [*(evaluator.spec for evaluator in built), *(checks.specs if checks else ())]
+    own_metrics = load_metrics((*metrics, *registry.metrics), specs)
+    plan = RescorePlan(built, own_metrics, check_tags(tags or {}), checked_budget, name, checks)
+    check_thresholds(fail_under or {}, specs, plan.metrics, epochs=source.options.epochs)
     rescoring = begin_rescoring(source, plan, history, clock or SystemClock(), controls)
     with history.claim(rescoring.metadata.run_id):
         return await rescoring.run()

@@ -27,7 +27,7 @@ from proctor.evaluators.rubric_files import STARTER, load_rubrics
 from proctor.metrics.builtin import RubricTotalMetric
 from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.metrics.registry import MetricRegistry
-from proctor.ports import AttachedEvaluator, EvaluatorsLike, Metric, SampleSource, Target, TargetLike
+from proctor.ports import EvaluatorsLike, Metric, SampleSource, Target, TargetLike
 from proctor.records import codec
 from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import RECORDED
@@ -43,6 +43,7 @@ from proctor.records.validation import explain_parts
 from proctor.targets.recorded import RecordedTarget, add_configuration_option
 from proctor.targets.resolve import as_target
 from proctor.wiring.registry import Registry, find_parameters
+from proctor.wiring.sample_checks import CheckedDataset, SampleChecks
 
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
@@ -80,8 +81,11 @@ class Evaluation:
     canary: int | None = None
 
 
-def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
-    """Turn names into objects; one error reports all problems before anything runs."""
+def prepare(evaluation: Evaluation, registry: Registry, *, needs_evaluators: bool = True) -> Plan:
+    """Turn names into objects; one error reports all problems before anything runs.
+
+    Without `needs_evaluators`, the samples may bring all evaluators.
+    """
     errors: list[UsageError] = []
 
     def attempt(build: Callable[[], Any]) -> Any:
@@ -106,16 +110,22 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
         dataset = RerunDataset(dataset)
     elif dataset is not None and is_recorded and has_several:
         attempt(lambda: _require_recorded_results(dataset))
-    evaluators = attempt(lambda: _build_evaluators(evaluation, registry))
+    checks, info = SampleChecks(registry), attempt(lambda: _describe_checks(dataset, evaluation))
+    needs_evaluators = needs_evaluators and info is not None and not info.checked_samples
+    evaluators = attempt(lambda: _build_evaluators(evaluation, registry, needs_evaluators))
+    if dataset is not None and info is not None and info.checked_samples:
+        attempt(lambda: checks.collect(dataset, info, evaluators))
+        dataset = CheckedDataset(dataset, checks)
     options = attempt(lambda: check_run_options(evaluation.options))
     configurations = attempt(
         lambda: _check_configurations(configurations, target, evaluation.baseline, is_recorded=is_recorded)
     )
     fields = attempt(lambda: _check_fields(evaluation.fields))
-    metrics = attempt(lambda: load_metrics((*evaluation.metrics, *registry.metrics), evaluators or (), fields))
+    specs = [*(evaluator.spec for evaluator in evaluators or ()), *checks.specs]
+    metrics = attempt(lambda: load_metrics((*evaluation.metrics, *registry.metrics), specs, fields))
     if evaluators is not None and metrics is not None:
         epochs = 1 if options is None else options.epochs
-        attempt(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics, fields, epochs))
+        attempt(lambda: check_thresholds(evaluation.fail_under, specs, metrics, fields, epochs))
     if errors:
         raise combine_errors(errors, "the evaluation")
     return Plan(
@@ -123,6 +133,7 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
         dataset=dataset,
         target=target,
         evaluators=evaluators,
+        checks=checks,
         configurations=configurations,
         metrics=metrics,
         options=options,
@@ -152,7 +163,21 @@ def inspect_dataset(plan: Plan) -> DatasetInfo:
     return info
 
 
-def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[BoundEvaluator, ...]:
+def _describe_checks(dataset: SampleSource | None, evaluation: Evaluation) -> DatasetInfo:
+    """Return the description of a dataset, which counts the samples with their own evaluators."""
+    if dataset is None or isinstance(evaluation.dataset, SessionDataset):
+        return DatasetInfo("")
+    try:
+        return dataset.inspect()
+    except DatasetError:
+        if not evaluation.evaluators:
+            raise
+        return DatasetInfo("")  # The inspection before the run reports it.
+
+
+def _build_evaluators(evaluation: Evaluation, registry: Registry, required: bool) -> tuple[BoundEvaluator, ...]:
+    if not required and not evaluation.evaluators:
+        return ()
     evaluators, canary = registry.build_all(evaluation.evaluators), evaluation.canary
     if canary is None:
         return evaluators
@@ -168,11 +193,17 @@ def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Bound
 
 
 def prepare_setup(
-    target: TargetLike, evaluators: EvaluatorsLike, options: Mapping[str, Any], registry: Registry
+    target: TargetLike,
+    evaluators: EvaluatorsLike,
+    options: Mapping[str, Any],
+    registry: Registry,
+    *,
+    needs_evaluators: bool = True,
 ) -> Setup:
     """Prepare a target and evaluators without a dataset; one error reports all problems."""
-    plan = prepare(Evaluation(target, (), evaluators, options=options), registry)
-    return Setup(target=plan.target, evaluators=plan.evaluators, options=plan.options)
+    evaluation = Evaluation(target, (), evaluators, options=options)
+    plan = prepare(evaluation, registry, needs_evaluators=needs_evaluators)
+    return Setup(target=plan.target, evaluators=plan.evaluators, checks=plan.checks, options=plan.options)
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -226,7 +257,7 @@ def build_setup(recipe: bytes) -> Setup:
         importing.add_folder(Path(folder))
     registry = Registry.standard()
     registry.load_plugins(decoded.plugins)
-    return prepare_setup(decoded.target, decoded.evaluators, decoded.options, registry)
+    return prepare_setup(decoded.target, decoded.evaluators, decoded.options, registry, needs_evaluators=False)
 
 
 def check_run_options(options: Mapping[str, Any]) -> RunOptions:
@@ -374,14 +405,13 @@ def build_configurations(configurations: Configurations | None) -> tuple[Configu
 
 
 def load_metrics(
-    metrics: Metrics, evaluators: Sequence[AttachedEvaluator], fields: Mapping[str, str] | None = None
+    metrics: Metrics, specs: Sequence[EvaluatorSpec], fields: Mapping[str, str] | None = None
 ) -> tuple[Any, ...]:
     """Load metrics by address, and reject clashing names before anything runs.
 
     If rubrics are among the evaluators, their weighted total is added.
     """
     loaded = tuple(Registry().load_metric(metric) for metric in metrics)
-    specs = [evaluator.spec for evaluator in evaluators]
     if (rubrics := read_columns(specs, "")).columns:
         loaded = (RubricTotalMetric(rubrics), *loaded)
     registry = MetricRegistry.of_run(specs, fields or {})
@@ -404,7 +434,7 @@ def _compute_names(registry: MetricRegistry, specs: Sequence[EvaluatorSpec]) -> 
 
 def check_thresholds(
     thresholds: Mapping[str, float],
-    evaluators: Sequence[AttachedEvaluator],
+    specs: Sequence[EvaluatorSpec],
     metrics: Sequence[Any],
     fields: Mapping[str, str] | None = None,
     epochs: int = 1,
@@ -413,7 +443,6 @@ def check_thresholds(
     if not thresholds:
         return
     require_reachable(thresholds)
-    specs = [evaluator.spec for evaluator in evaluators]
     convert_thresholds(thresholds, read_columns(specs, ""))
     standard = MetricRegistry.of_run(specs, {}, epochs)
     # The names of a field's metrics are known before the run.

@@ -265,12 +265,12 @@ class Registry:
         errors: list[tuple[str, EvaluatorError]] = []
         for position, (name, spec) in enumerate(named_evaluators):
             try:
-                built += (self.build(expanded_spec, name=name) for expanded_spec in self._expand(spec))
+                built += (self.build(expanded_spec, name=name) for expanded_spec in self.expand(spec))
             except EvaluatorError as error:
                 errors.append((_describe_place(spec, name, position, where), error))
         return built, errors
 
-    def _expand(self, spec: Any) -> Sequence[Any]:
+    def expand(self, spec: Any) -> Sequence[Any]:
         """Return the evaluators of an entry: usually itself, several for a set of rubrics."""
         entry = parse_entry(spec)
         uses = "" if entry is None else entry.uses.removeprefix(NEGATED)
@@ -284,6 +284,10 @@ class Registry:
                 fix="delete `name`: each evaluator has a name of its own",
             )
         return [entry._replace(parameters=parameters) for parameters in expanded]
+
+    def find_evaluator(self, uses: str) -> Any:
+        """Return the function, object or class behind the name or address of an evaluator."""
+        return self._find(uses.removeprefix(NEGATED)).evaluator
 
     def _find(self, uses: str) -> RegistryEntry:
         if self._discover is _installed and (entry := _find_builtin(uses)) is not None:

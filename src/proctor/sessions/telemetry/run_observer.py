@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import importlib
 import importlib.util
 import logging
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from proctor.core import optional as extras
 from proctor.core.threads import run_in_thread
-from proctor.ports import AttachedEvaluator
+from proctor.ports import AttachedEvaluator, SampleEvaluators
 from proctor.records.formatting import format_count
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.sample import Sample
@@ -216,6 +217,8 @@ class Runner(Protocol):
 
 
 RunnerT = TypeVar("RunnerT", bound=Runner)
+# A plan or setup of the engine: a dataclass with `evaluators` and `checks`.
+SetupT = TypeVar("SetupT", bound=Any)
 
 
 class RunObserver:
@@ -287,6 +290,13 @@ class RunObserver:
 
     def wrap_evaluators(self, evaluators: Sequence[AttachedEvaluator]) -> tuple[AttachedEvaluator, ...]:
         return tuple(_ObservedEvaluator(item) if self._is_installed else item for item in evaluators)
+
+    def wrap_setup(self, setup: SetupT) -> SetupT:
+        """Return a plan or setup whose evaluators are observed, those of single samples included."""
+        if not self._is_installed:
+            return setup
+        checks = setup.checks and _ObservedChecks(setup.checks, self)
+        return dataclasses.replace(setup, evaluators=self.wrap_evaluators(setup.evaluators), checks=checks)
 
     def start_trial(self) -> tuple[TrialRecorder, RunTracer] | None:
         """Return the recorder and the tracer for a new trial; None if nothing is observed."""
@@ -372,6 +382,17 @@ class _ObservedRunner:
         current_recorder.set(None)
         _current_trial.set(None)
         return results[0]
+
+
+class _ObservedChecks:
+    """The evaluators of single samples, observed."""
+
+    def __init__(self, checks: SampleEvaluators, observer: RunObserver) -> None:
+        self.specs, self.needs = checks.specs, checks.needs
+        self._checks, self._observer = checks, observer
+
+    def __call__(self, sample: Sample[Any, Any], /) -> tuple[AttachedEvaluator, ...]:
+        return self._observer.wrap_evaluators(self._checks(sample))
 
 
 class _ObservedEvaluator:
