@@ -14,6 +14,7 @@ from tests.docs.blocks import ROOT
 
 NAMESPACES = ("datasets", "evaluators", "mailboxes", "metrics", "models", "reports", "targets", "testing")
 FILES = [
+    "llms.txt",
     "docs/catalogue.md",
     "docs/cli.md",
     "docs/conformance.md",

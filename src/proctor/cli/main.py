@@ -56,6 +56,7 @@ COMMAND_GROUPS = {
         "delete": "Delete runs from the history.",
         "evaluators": "List the evaluators and their parameters.",
         "models": "List the available models; download local ones.",
+        "mcp": "Let coding agents read results, by the Model Context Protocol.",
     },
 }
 COMMANDS = {name: summary for group in COMMAND_GROUPS.values() for name, summary in group.items()}
@@ -91,6 +92,7 @@ def proctor() -> None:
 JSON_COMMANDS = {
     "view": "proctor show RUN --json prints a run, proctor runs --json lists all",
     "report": "write --format json, and --output - to print it",
+    "mcp": "the protocol is JSON; proctor show RUN --json prints a run",
 }
 
 
