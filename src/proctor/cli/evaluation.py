@@ -88,7 +88,9 @@ dataset_options = combine(
 )
 subject_options = combine(
     option(
-        "--target ADDRESS", "Evaluate this target: module:attr, file.py:attr, a URL, or a model such as openai:gpt-4o."
+        "--target ADDRESS",
+        "Evaluate this target: module:attr, file.py:attr, a URL, a model such as openai:gpt-4o, or a mapping as in an "
+        "eval file: '{http: https://example.com/chat, body: {message: $input}, response: reply}'.",
     ),
     evaluator_option,
     set_option,
@@ -166,6 +168,11 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     changes: dict[str, Any] = {
         name: options[name] for name in ("target", "name", "baseline", "canary") if options.get(name)
     }
+    if str(changes.get("target", "")).startswith("{"):
+        changes["target"] = parse_value(text := changes["target"])
+        if isinstance(changes["target"], str):
+            fix = "write --target '{http: https://example.com/chat, response: reply}'"
+            raise ConfigError(f"must be an address or a YAML mapping, got {text!r}", where="--target", fix=fix)
     if options.get("dataset"):
         changes["dataset"] = open_dataset(_dataset_entry(options), Path())
     elif dataset_options := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:

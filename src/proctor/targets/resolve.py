@@ -29,7 +29,7 @@ from proctor.targets.replies import execute_reply, runnable_reply
 # The class for each key of a mapping, and its options; None if the class checks them.
 _CLASSES: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
     "command": (CommandTarget, ("cwd", "env")),
-    "http": (HttpTarget, ("headers", "method", "timeout")),
+    "http": (HttpTarget, ("body", "headers", "method", "response", "stream", "timeout", "usage")),
     "model": (ModelTarget, None),
     "recorded": (RecordedTarget, ()),
 }
@@ -110,6 +110,10 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
             fix=f"keep only {kinds[0]}" if kinds else hints or 'write {"model": "openai:gpt-4o"}, for example',
         )
     (kind,) = kinds
+    if kind == "http" and isinstance(target[kind], Mapping):
+        # The endpoint may also be one mapping: {http: {url: …, body: …}}.
+        target = {**target, **target[kind], kind: target[kind].get("url")}
+        target.pop("url", None)
     make, known_options = _CLASSES[kind]
     options = {str(key): target[key] for key in target if key not in (kind, *_COMMON_KEYS)}
     unknown_options = [] if known_options is None else [key for key in options if key not in known_options]
