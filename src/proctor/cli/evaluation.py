@@ -21,6 +21,8 @@ from proctor.cli.options import (
 from proctor.errors import ConfigError
 
 DEFAULT_FILE = Path("eval.yaml")
+# Set by `proctor run --watch` in the process of each run: the file that lists what the run has read.
+WATCH_VARIABLE = "_PROCTOR_WATCH_REPORT"
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
 MAP_FORM = "COLUMN=FIELD"
 DATASET_OPTIONS = {

@@ -120,9 +120,9 @@ class ResponseFormat:
                 raise CallFailed(
                     f"{name} sent an event that is not JSON ({error}): {excerpt(text.encode(), redact)}"
                 ) from None
-        error = next((event for event in events if isinstance(event, dict) and event.get("error")), None)
-        if error is not None:
-            raise CallFailed(f"{name} sent an error in its stream: {excerpt(codec.encode(error['error']), redact)}")
+        failure = next((event for event in events if isinstance(event, dict) and event.get("error")), None)
+        if failure is not None:
+            raise CallFailed(f"{name} sent an error in its stream: {excerpt(codec.encode(failure['error']), redact)}")
         pieces = [self.path.find(event) for event in events if self.path.exists(event)]
         if not pieces:
             reason = f"none of {len(events)} events has {self.path.text}" if events else "the stream has no events"
