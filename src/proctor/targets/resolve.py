@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from inspect import Parameter
@@ -26,9 +27,18 @@ from proctor.targets.model import ModelTarget
 from proctor.targets.recorded import RecordedTarget
 from proctor.targets.replies import execute_reply, runnable_reply
 
+
+def _make_conversation(target: Any, **options: Any) -> Target:
+    # Imported by its name, because a conversation resolves the target that it talks to here.
+    module = importlib.import_module("proctor.targets.conversation")
+    conversation: Target = module.ConversationTarget(target, **options)
+    return conversation
+
+
 # The class for each key of a mapping, and its options; None if the class checks them.
 _CLASSES: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
     "command": (CommandTarget, ("cwd", "env")),
+    "conversation": (_make_conversation, ("history", "max_turns", "output", "user")),
     "http": (HttpTarget, ("body", "headers", "method", "response", "stream", "timeout", "usage")),
     "model": (ModelTarget, None),
     "recorded": (RecordedTarget, ()),
