@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,8 @@ def answer_badly(question: str) -> Reply | str:
     if number % 31 == 0:
         raise TimeoutError(f"no answer to {question}")
     if number == 7:
-        events = [Message("user", question), ToolCall("multiply", {"x": 7}, result="21"), Message("assistant", "21")]
+        call = ToolCall("multiply", {"x": 7}, result="21")
+        events: list[Any] = [Message("user", question), call, Message("assistant", "21")]
         return Reply("21", session=Session(events), usage=Usage(input_tokens=5, output_tokens=1))
     return str(3 * number)
 

@@ -27,7 +27,7 @@ def drive(history: Path, *calls: tuple[str, dict[str, Any]], mode: str = "auto")
     server = StdioServerParameters(command=sys.executable, args=args, env=dict(os.environ))
 
     async def main() -> list[Any]:
-        async with Client(stdio_client(server), mode=mode) as client:  # type: ignore[arg-type]
+        async with Client(stdio_client(server), mode=mode) as client:
             results = [client.protocol_version, await client.list_tools()]
             return results + [await client.call_tool(name, arguments) for name, arguments in calls]
 

@@ -99,7 +99,7 @@ def test_long_texts_are_cut(tmp_path: Path) -> None:
 
 def test_wrong_arguments_are_listed_together() -> None:
     toolbox = Toolbox("no-history.db")
-    cases = [
+    cases: list[tuple[str, dict[str, Any], list[str]]] = [
         ("show_sample", {"rum": "x", "run": 3}, ["run must be a string, got 3", "sample is missing", "rum is unknown"]),
         ("list_runs", {"limit": 0}, ["limit must be an integer from 1 to 100, got 0"]),
         ("list_runs", {"limit": True}, ["limit must be an integer, got true"]),

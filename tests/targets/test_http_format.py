@@ -130,7 +130,7 @@ def test_server_sent_events_and_json_lines_are_joined(endpoint: Endpoint) -> Non
         'data: {"choices": [{"delta": {"content": "ris é"}}]}\n\ndata: {"choices": [], "usage": {"prompt_tokens": 9}}',
         "\n\ndata: [DONE]\n\n",
     ]
-    options = {"body": OPENAI, "stream": True, "usage": USAGE}
+    options: dict[str, Any] = {"body": OPENAI, "stream": True, "usage": USAGE}
     endpoint.send(*events, content_type=SSE)
     target = HttpTarget(endpoint.url, response="choices[0].delta.content", **options)
     assert ask(target) == Reply("Paris é", Usage(input_tokens=9))
