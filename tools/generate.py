@@ -1,4 +1,4 @@
-"""Generate files from the code: the catalogue, the command line, the JSON Schemas, the stubs.
+"""Generate files: the catalogue, the command line, the JSON Schemas, the stubs, llms.txt.
 
 python tools/generate.py            write them
 python tools/generate.py --check    exit with 1 and name those that are stale
@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, metadata
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -199,8 +200,22 @@ def stub_of(package: str) -> Callable[[], str]:
     return stub
 
 
+def llms_index() -> str:
+    """The pages of the documentation for language models, after the convention of llms.txt."""
+    lines = ["# Proctor", "", f"> {metadata('proctor')['Summary']}", ""]
+    for line in (ROOT / "docs" / "index.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            lines += [line, ""]
+        elif row := re.fullmatch(r"\| \[(.+?)\]\((.+?)\) \| (.+) \|", line):
+            lines.append(f"- [{row[1]}](docs/{row[2]}): {row[3]}")
+        elif lines[-1].startswith("- "):
+            lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
 WRITTEN = {
     "THIRD_PARTY.md": partial(third_party.page, NOTICE),
+    "llms.txt": llms_index,
     "docs/catalogue.md": catalogue,
     "docs/cli.md": command_line,
     "docs/conformance.md": partial(conformance.page, NOTICE),

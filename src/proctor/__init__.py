@@ -88,6 +88,7 @@ EXPORTS = {
     "reports.markdown": ("MarkdownReporter",),
     "sessions.current": ("current_session", "record"),
     "targets.command": ("CommandTarget",),
+    "targets.conversation": ("ConversationTarget",),
     "targets.http": ("HttpTarget",),
     "targets.main_loop.bus": ("EventBus",),
     "targets.main_loop.loop": ("MainLoop", "Response"),

@@ -132,6 +132,7 @@ from proctor.reports.markdown import MarkdownReporter as MarkdownReporter
 from proctor.sessions.current import current_session as current_session
 from proctor.sessions.current import record as record
 from proctor.targets.command import CommandTarget as CommandTarget
+from proctor.targets.conversation import ConversationTarget as ConversationTarget
 from proctor.targets.http import HttpTarget as HttpTarget
 from proctor.targets.main_loop.bus import EventBus as EventBus
 from proctor.targets.main_loop.loop import MainLoop as MainLoop

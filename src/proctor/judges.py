@@ -9,7 +9,7 @@ EXPORTS = {
     "evaluators.judges.claims": ("grounded_claims",),
     "evaluators.judges.pairwise": ("position_bias", "preferences_in"),
     "evaluators.judges.scale": ("JudgeOutput", "PASSING_RATINGS", "RATING_VALUES", "Rating"),
-    "evaluators.llm": ("llm_judge", "quality_score", "rubric_evaluation"),
+    "evaluators.llm": ("llm_judge", "quality_score", "rubric_evaluation", "simulated_user_role"),
     "evaluators.opinions": ("panel", "panel_agreement", "prefer", "with_canary"),
     "evaluators.rubric_files": ("load_rubrics",),
     "evaluators.rubrics": ("EvaluationConfig", "RubricScorer", "rubric", "rubric_evaluators"),

@@ -9,6 +9,7 @@ from proctor.evaluators.judges.scale import Rating as Rating
 from proctor.evaluators.llm import llm_judge as llm_judge
 from proctor.evaluators.llm import quality_score as quality_score
 from proctor.evaluators.llm import rubric_evaluation as rubric_evaluation
+from proctor.evaluators.llm import simulated_user_role as simulated_user_role
 from proctor.evaluators.opinions import panel as panel
 from proctor.evaluators.opinions import panel_agreement as panel_agreement
 from proctor.evaluators.opinions import prefer as prefer
@@ -44,6 +45,7 @@ __all__ = [
     "rubric",
     "rubric_evaluation",
     "rubric_evaluators",
+    "simulated_user_role",
     "with_canary",
 ]
 EXPORTS: dict[str, tuple[str, ...]]

@@ -15,9 +15,11 @@ from tests.docs.blocks import ROOT
 NAMESPACES = ("datasets", "evaluators", "mailboxes", "metrics", "models", "reports", "targets", "testing")
 FILES = [
     "THIRD_PARTY.md",
+    "llms.txt",
     "docs/catalogue.md",
     "docs/cli.md",
     "docs/conformance.md",
+    "docs/peers.md",
     "examples/README.md",
     *(f"docs/reference/{name}.md" for name in ("eval-file-keys", "errors", "ports", "records")),
     "src/proctor/schemas/eval.schema.json",

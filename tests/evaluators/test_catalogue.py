@@ -85,6 +85,12 @@ llm/rubric_evaluation
     max_tokens: int | None = None
     prompt: any = None
     needs nothing
+llm/simulated_user_role
+    A model checks the simulated user of a conversation, not the target: did it stay in its role?
+    model: model
+    temperature: float | 'auto' | None = 'auto'
+    max_tokens: int | None = None
+    needs: session
 matching/contains
     Passes if the output contains the expected value.
     case_sensitive: bool = True

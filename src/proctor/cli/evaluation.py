@@ -21,6 +21,8 @@ from proctor.cli.options import (
 from proctor.errors import ConfigError
 
 DEFAULT_FILE = Path("eval.yaml")
+# Set by `proctor run --watch` in the process of each run: the file that lists what the run has read.
+WATCH_VARIABLE = "_PROCTOR_WATCH_REPORT"
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
 MAP_FORM = "COLUMN=FIELD"
 DATASET_OPTIONS = {
@@ -88,7 +90,9 @@ dataset_options = combine(
 )
 subject_options = combine(
     option(
-        "--target ADDRESS", "Evaluate this target: module:attr, file.py:attr, a URL, or a model such as openai:gpt-4o."
+        "--target ADDRESS",
+        "Evaluate this target: module:attr, file.py:attr, a URL, a model such as openai:gpt-4o, or a mapping as in an "
+        "eval file: '{http: https://example.com/chat, body: {message: $input}, response: reply}'.",
     ),
     evaluator_option,
     set_option,
@@ -168,6 +172,11 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     changes: dict[str, Any] = {
         name: options[name] for name in ("target", "name", "baseline", "canary") if options.get(name)
     }
+    if str(changes.get("target", "")).startswith("{"):
+        changes["target"] = parse_value(text := changes["target"])
+        if isinstance(changes["target"], str):
+            fix = "write --target '{http: https://example.com/chat, response: reply}'"
+            raise ConfigError(f"must be an address or a YAML mapping, got {text!r}", where="--target", fix=fix)
     if options.get("dataset"):
         changes["dataset"] = open_dataset(_dataset_entry(options), Path())
     elif dataset_options := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:

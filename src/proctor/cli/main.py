@@ -57,12 +57,17 @@ COMMAND_GROUPS = {
         "delete": "Delete runs from the history.",
         "evaluators": "List the evaluators and their parameters.",
         "models": "List the available models; download local ones.",
+        "doctor": "Check what is installed, configured and reachable.",
+        "completion": "Complete commands, runs and evaluators in bash, zsh or fish.",
+        "mcp": "Let coding agents read results, by the Model Context Protocol.",
     },
 }
 COMMANDS = {name: summary for group in COMMAND_GROUPS.values() for name, summary in group.items()}
 # Commands whose name cannot be the name of a module.
 MODULES = {"import": "import_files"}
 DEBUG_VARIABLE = "PROCTOR_DEBUG"
+# Set by the scripts of `proctor completion`.
+COMPLETION_VARIABLE = "_PROCTOR_COMPLETE"
 
 
 class LazyCommands(CommandGroup):
@@ -76,6 +81,10 @@ class LazyCommands(CommandGroup):
             return None
         module = MODULES.get(cmd_name, cmd_name)
         subcommand: click.Command = importlib.import_module(f"proctor.cli.{module}").command
+        if COMPLETION_VARIABLE in os.environ:
+            from proctor.cli.completion import add_completions
+
+            add_completions(subcommand)
         return subcommand
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -85,21 +94,32 @@ class LazyCommands(CommandGroup):
                 formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
 
 
-@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @click.version_option(VERSION, prog_name="proctor")
-def proctor() -> None:
+@click.pass_context
+def proctor(context: click.Context) -> None:
     """Evaluate LLM programs and agents: run them on a dataset, score the outputs, compare runs."""
+    if context.invoked_subcommand is None:
+        from proctor.cli.welcome import show_next_steps
+
+        show_next_steps()
 
 
 # Commands without --json, and what prints JSON instead.
 JSON_COMMANDS = {
     "view": "proctor show RUN --json prints a run, proctor runs --json lists all",
     "report": "write --format json, and --output - to print it",
+    "completion": "proctor --help lists the commands",
+    "mcp": "the protocol is JSON; proctor show RUN --json prints a run",
 }
 
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    if COMPLETION_VARIABLE in os.environ:
+        from proctor.cli.completion import complete
+
+        sys.exit(complete(proctor))
     command_line = sys.argv[1:] if args is None else args
     # A worker that exits loses nothing: its samples go to other workers.
     if command_line[:1] == ["worker"]:

@@ -76,7 +76,7 @@ def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> 
         raise ConfigError("`proctor models list` takes no names", fix=f"proctor models pull {' '.join(names)}")
     from proctor.models import weights
 
-    local, providers = _list_local(), _list_providers(check)
+    local, providers = list_local(), list_providers(check)
     if as_json:
         print_json({"folder": str(weights.folder()), "local": local, "providers": providers})
     else:
@@ -127,7 +127,8 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
     return 0
 
 
-def _list_local() -> list[LocalModel]:
+def list_local() -> list[LocalModel]:
+    """List the models for this machine, downloaded or not."""
     from importlib.util import find_spec
 
     from proctor.metrics.warnings import describe_judge
@@ -152,7 +153,8 @@ def _list_local() -> list[LocalModel]:
     return models
 
 
-def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> list[ProviderStatus]:
+def list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> list[ProviderStatus]:
+    """List the providers and whether their key is set; `check` asks those with a key for their models."""
     from proctor.core import bridge
     from proctor.models import anthropic, gemini, openai
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,7 @@ from proctor.cli import filters
 from proctor.cli import options as cli
 from proctor.cli.evaluation import (
     EVAL_FILE_ENDINGS,
+    WATCH_VARIABLE,
     cache_option,
     concurrency_option,
     dataset_options,
@@ -24,8 +26,26 @@ from proctor.cli.evaluation import (
     timeout_option,
 )
 
+if TYPE_CHECKING:
+    from proctor.cli.watch_files import FileRecorder
 
-@click.command("run")
+# The key of the arguments in the context of click.
+TYPED = "proctor.arguments"
+
+
+class WatchableCommand(click.Command):
+    """A command that keeps its arguments as they were typed, to run again with them."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        typed = tuple(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        context.meta[TYPED] = typed
+        return context
+
+
+@click.command("run", cls=WatchableCommand)
 @file_argument
 @dataset_options
 @subject_options
@@ -70,9 +90,10 @@ from proctor.cli.evaluation import (
     "--worker-timeout --patience SECONDS", "With --workers: stop if no worker responds for SECONDS. Default: 3600."
 )
 @cli.option("--cluster --on CLUSTER", "Run the samples on a cluster: ray, or ray://HOST:PORT.")
+@cli.option("--watch", "Run again when the eval file, the dataset or the target's files change, until Ctrl-C.")
 @cli.resume_options
 @cli.report_options
-def command(file: Path | None, **options: Any) -> int:
+def command(file: Path | None, watch: bool, **options: Any) -> int:
     """Evaluate a target on a dataset.
 
     \b
@@ -85,6 +106,20 @@ def command(file: Path | None, **options: Any) -> int:
     and report.json, or the formats of --format. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
     inconclusive: not below --fail-under, but more than 10% of the values are missing.
     """
+    if not watch and WATCH_VARIABLE not in os.environ:
+        return _run(file, options)
+    from proctor.cli.watch_files import FileRecorder, watch_files
+
+    if watch:
+        return watch_files(click.get_current_context().meta[TYPED], file, options)
+    recorder = FileRecorder(file)
+    try:
+        return _run(file, options, recorder)
+    finally:
+        recorder.write_report()
+
+
+def _run(file: Path | None, options: dict[str, Any], recorder: FileRecorder | None = None) -> int:
     from proctor.cli.outcome import report_outcome, show_card_lines
     from proctor.cli.outputs import check_reports, reject_outputs_in_dataset
     from proctor.core import bridge
@@ -117,6 +152,8 @@ def command(file: Path | None, **options: Any) -> int:
         )
         history = open_history(options["history"])
         report = bridge.run(execute(evaluation, history, controls, resume_from=resume, registry=registry))
+    if recorder is not None:
+        recorder.run_id = report.run_id
     if not (options["quiet"] or options["as_json"]):
         _show_detected_format(evaluation.dataset, report)
     code = report_outcome(report, evaluation.fail_under, options)

@@ -11,6 +11,7 @@ from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.judges.judge import Judge, Temperature, View, check_judge_options, create_judge_options
 from proctor.evaluators.judges.rubric import RubricJudge, parse_criteria
 from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD, NumberScale, Scale, create_number_scale, find_label_scale
+from proctor.evaluators.judges.simulated_user import TEMPLATE, SimulatedUserCheck
 from proctor.evaluators.judges.templates import load_template, select_template
 from proctor.evaluators.options import Model
 from proctor.models.connect import provider
@@ -148,6 +149,28 @@ def rubric_evaluation(
         create_judge_options(temperature, max_tokens),
     )
     return _make_evaluator(judge, rubric_evaluation, locals())
+
+
+@evaluator(category="llm", factory=True, needs=("session",))
+def simulated_user_role(
+    model: Model, *, temperature: Temperature = "auto", max_tokens: int | None = None
+) -> Callable[..., Any]:
+    """A model checks the simulated user of a conversation, not the target: did it stay in its role?
+
+    Four checks must pass: it does not speak as the assistant, it does not reveal that it is simulated, it pursues its
+    goal, and it states nothing about itself that the persona does not say, as far as a judge can tell. Sessions without
+    a simulated user are skipped.
+    """
+    check_judge_options("simulated_user_role", None, max_tokens=max_tokens)
+    check = SimulatedUserCheck(provider(model), load_template(TEMPLATE), create_judge_options(temperature, max_tokens))
+
+    async def evaluate(output: Any, sample: Any = None, session: Any = None) -> Any:  # noqa: ARG001
+        return await check.score(sample, session)
+
+    options = {"temperature": temperature, "max_tokens": max_tokens}
+    defaults = {"temperature": "auto", "max_tokens": None}
+    changed = {name: value for name, value in options.items() if value != defaults[name]}
+    return tag_evaluator(evaluate, factory=simulated_user_role, model=check.adapter, **changed)
 
 
 def _make_evaluator(

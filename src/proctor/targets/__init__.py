@@ -8,6 +8,7 @@ from proctor.core.lazy import lazy_names
 EXPORTS = {
     "records.trial": ("Reply",),
     "targets.command": ("CommandTarget",),
+    "targets.conversation": ("ConversationTarget",),
     "targets.http": ("HttpTarget",),
     "targets.main_loop.bus": ("EventBus",),
     "targets.main_loop.loop": ("MainLoop", "Response"),

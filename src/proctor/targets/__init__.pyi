@@ -1,6 +1,7 @@
 # Written by tools/generate.py from EXPORTS in proctor.targets.
 from proctor.records.trial import Reply as Reply
 from proctor.targets.command import CommandTarget as CommandTarget
+from proctor.targets.conversation import ConversationTarget as ConversationTarget
 from proctor.targets.http import HttpTarget as HttpTarget
 from proctor.targets.main_loop.bus import EventBus as EventBus
 from proctor.targets.main_loop.loop import MainLoop as MainLoop
@@ -12,6 +13,7 @@ from proctor.targets.recorded import RecordedTarget as RecordedTarget
 
 __all__ = [
     "CommandTarget",
+    "ConversationTarget",
     "EventBus",
     "HttpTarget",
     "MainLoop",

@@ -22,6 +22,7 @@ from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply
 from proctor.targets import wire
+from proctor.targets.http_format import BodyTemplate, ResponseFormat
 
 if TYPE_CHECKING:
     import httpx2
@@ -119,6 +120,12 @@ class HttpTarget:
     A JSON response needs an `"output"` (and may have `"usage"`, `"session"` or an `"error"`); the body of a
     `text/plain` response is the output. The run retries lost connections, timeouts and the statuses 408, 409,
     425, 429 and 5xx (except 501 and 505), after the time in `Retry-After`; other failures are final.
+
+    For an endpoint with a format of its own, `body` is any JSON with the placeholders `$input`, `$id`, `$OPTION` and
+    keys of the input; `response` is the path of the output, such as `choices[0].message.content`, and `usage` has the
+    paths of `input_tokens` and `output_tokens`. With `stream`, the response is server-sent events or JSON lines, and
+    the text at `response` in each event is a piece of the output.
+
     Redirects are not followed and cookies are not stored. Header values may contain environment variables as
     `$NAME` or `${NAME}`. Proxies of the environment are used, except for an endpoint on this machine.
 
@@ -136,6 +143,10 @@ class HttpTarget:
         method: str = "POST",
         name: str | None = None,
         timeout: float | None = None,
+        body: Any = None,
+        response: str | None = None,
+        usage: Mapping[str, str] | None = None,
+        stream: bool = False,
     ) -> None:
         parts = split_http_url(str(url))
         if parts is None:
@@ -149,6 +160,8 @@ class HttpTarget:
             raise TargetError(f"the method {method!r} is not supported", fix=suggest_name(self._method, METHODS))
         self._headers = Headers(headers or {}, _secrets_in_url(parts))
         self._timeout = _check_timeout(timeout)
+        self._body = None if body is None else BodyTemplate(body)
+        self._format = ResponseFormat(response, usage, stream=stream)
         self._is_local = is_loopback(parts.hostname or "")
         self._client: httpx2.AsyncClient | None = None
         location = parts.netloc.rpartition("@")[2] + parts.path
@@ -156,21 +169,27 @@ class HttpTarget:
             (name, "" if is_secret(name) else value) for name, value in parse_qsl(parts.query, keep_blank_values=True)
         ]
         # Secrets are left out: a new key is not a new endpoint, and a digest of a secret can be guessed.
-        identity = codec.digest([self._method, parts.scheme, location, query, self._headers.without_secrets()])[:16]
-        self.spec = TargetSpec(name or location, "http", identity, (f"the code behind {location}",))
+        identity = [self._method, parts.scheme, location, query, self._headers.without_secrets()]
+        if self._body is not None or self._format.describe() != ResponseFormat().describe():
+            identity += [body, *self._format.describe()]
+        uncovered = (f"the code behind {location}",)
+        self.spec = TargetSpec(name or location, "http", codec.digest(identity)[:16], uncovered)
 
     def __repr__(self) -> str:
         return f"HttpTarget({self.spec.name!r})"
 
-    def check_options(self, options: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
-        """Accept all options, because only the endpoint knows which options are valid."""
-        return []
+    def check_options(self, options: Mapping[str, Any]) -> list[str]:
+        """Return a problem for each option that a body does not use; otherwise only the endpoint knows its options."""
+        return [] if self._body is None else self._body.find_unused(options)
 
     async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Reply:
         """Send one sample to the endpoint."""
         import httpx2
 
-        content = wire.encode_call(sample, options)
+        if self._body is None:
+            content = wire.encode_call(sample, options)
+        else:
+            content = codec.encode(self._body.fill(sample, options))
         headers = {"Content-Type": "application/json", **self._headers.resolve()}
         try:
             async with self._open_client().stream(
@@ -209,6 +228,8 @@ class HttpTarget:
             )
         body = self._headers.redact_response(body)
         content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if self._format.path is not None or self._format.stream:
+            return self._format.read(body, content_type, self.spec.name, self._headers.redact)
         if content_type == "text/plain":
             return Reply(body.decode(response.charset_encoding or "utf-8", "replace"))
         if content_type and content_type != "application/json" and not content_type.endswith("+json"):

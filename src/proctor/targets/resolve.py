@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from inspect import Parameter
@@ -27,10 +28,19 @@ from proctor.targets.model import ModelTarget
 from proctor.targets.recorded import RecordedTarget
 from proctor.targets.replies import execute_reply, runnable_reply
 
+
+def _make_conversation(target: Any, **options: Any) -> Target:
+    # Imported by its name, because a conversation resolves the target that it talks to here.
+    module = importlib.import_module("proctor.targets.conversation")
+    conversation: Target = module.ConversationTarget(target, **options)
+    return conversation
+
+
 # The class for each key of a mapping, and its options; None if the class checks them.
 _CLASSES: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
     "command": (CommandTarget, ("cwd", "env")),
-    "http": (HttpTarget, ("headers", "method", "timeout")),
+    "conversation": (_make_conversation, ("history", "max_turns", "output", "user")),
+    "http": (HttpTarget, ("body", "headers", "method", "response", "stream", "timeout", "usage")),
     "model": (ModelTarget, None),
     "recorded": (RecordedTarget, ()),
 }
@@ -111,6 +121,10 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
             fix=f"keep only {kinds[0]}" if kinds else hints or 'write {"model": "openai:gpt-4o"}, for example',
         )
     (kind,) = kinds
+    if kind == "http" and isinstance(target[kind], Mapping):
+        # The endpoint may also be one mapping: {http: {url: …, body: …}}.
+        target = {**target, **target[kind], kind: target[kind].get("url")}
+        target.pop("url", None)
     make, known_options = _CLASSES[kind]
     options = {str(key): target[key] for key in target if key not in (kind, *_COMMON_KEYS)}
     unknown_options = [] if known_options is None else [key for key in options if key not in known_options]

@@ -1,0 +1,1 @@
+"""`proctor mcp`: a Model Context Protocol server, so that coding agents can read results."""

@@ -1,0 +1,211 @@
+"""The format of an existing endpoint: a template of the request, and where the answer is in the response."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from string import Template
+from typing import Any
+
+import msgspec
+
+from proctor.errors import CallFailed, FieldMissing, Problem, TargetError, suggest_name
+from proctor.models.prompts import render_value
+from proctor.records import codec
+from proctor.records.fields.path import Path, parse_path
+from proctor.records.sample import Sample
+from proctor.records.session import Usage
+from proctor.records.trial import Reply
+from proctor.sessions import current as sessions
+from proctor.targets.wire import excerpt
+
+INPUT, ID = "input", "id"
+USAGE_FIELDS = ("input_tokens", "output_tokens")
+_INDEX = re.compile(r"\[(-?\d+)\]")
+# The last event of a stream in the format of OpenAI.
+_DONE = "[DONE]"
+_EVENT_STREAM = "text/event-stream"
+# The parts of a response that an error message shows.
+_MAX_KEYS, _MAX_DEPTH = 12, 4
+
+
+class BodyTemplate:
+    """A JSON value in which `$input`, `$id`, options and keys of the input are placeholders.
+
+    A string that is only a placeholder becomes the value itself, of any type; inside a longer string, the value becomes
+    text. `$$` is a dollar sign.
+
+    >>> BodyTemplate({"q": "$input", "note": "sample $id"}).fill(Sample("7", [1, 2]), {})
+    {'q': [1, 2], 'note': 'sample 7'}
+    """
+
+    def __init__(self, body: Any) -> None:
+        self.body = body
+        self.names = frozenset(name for text in _list_texts(body) for name in Template(text).get_identifiers())
+        problems = [
+            Problem("body", f"a $ is not followed by a name: {text[:60]!r}")
+            for text in _list_texts(body)
+            if not Template(text).is_valid()
+        ]
+        if problems:
+            raise TargetError("the body is invalid", problems=problems, fix="write $$ for a dollar sign")
+        if not self.names:
+            fix = 'write $input where it belongs: {"message": "$input"}'
+            raise TargetError("the body has no placeholder: it would be the same for all samples", fix=fix)
+
+    def fill(self, sample: Sample[Any, Any], options: Mapping[str, Any]) -> Any:
+        """Return the body for one sample."""
+        keys = {str(key): value for key, value in sample.input.items()} if isinstance(sample.input, Mapping) else {}
+        values = {**keys, **options, ID: sample.id, INPUT: sample.input}
+        missing = sorted(self.names - values.keys())
+        if missing:
+            raise TargetError(
+                f"the body has the placeholder ${missing[0]}, but the input of {sample.id!r} has no such key",
+                fix=f"{suggest_name(missing[0], list(values))}; ${INPUT} is the whole input",
+            )
+        return _fill(self.body, values)
+
+    def find_unused(self, options: Mapping[str, Any]) -> list[str]:
+        """Return one sentence for each option that the body does not use."""
+        unused = [name for name in options if name not in self.names]
+        return [f"the body does not use the option {name!r}; write ${name} where it belongs" for name in unused]
+
+
+class ResponseFormat:
+    """Where the output and the usage are in a response, or in each event of a stream.
+
+    `path` and `usage` are written like `choices[0].message.content` or `choices.0.message.content`.
+    """
+
+    def __init__(self, path: Any = None, usage: Any = None, *, stream: Any = False) -> None:
+        if not isinstance(stream, bool):
+            raise TargetError(f"must be true or false, got {stream!r}", where="stream", fix="write stream: true")
+        if not isinstance(usage or {}, Mapping) or (usage or {}).keys() - set(USAGE_FIELDS):
+            fix = "write usage: {input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens}"
+            raise TargetError(f"may have the keys {' and '.join(USAGE_FIELDS)}", where="usage", fix=fix)
+        self.path = None if path is None else _parse(path)
+        self.usage = {name: _parse(text) for name, text in (usage or {}).items()}
+        self.stream = stream
+
+    def describe(self) -> list[Any]:
+        """Return what distinguishes one format from another."""
+        usage = {name: path.text for name, path in self.usage.items()}
+        return [self.path.text if self.path else None, usage, self.stream]
+
+    def read(self, body: bytes, content_type: str, name: str, redact: Callable[[str], str]) -> Reply:
+        """Return the output of a response; `redact` removes secrets from messages."""
+        if self.stream:
+            return self._read_stream(body, content_type, name, redact)
+        try:
+            response = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise CallFailed(f"{name} sent invalid JSON ({error}): {excerpt(body, redact)}") from None
+        assert self.path is not None
+        try:
+            output = self.path.find(response)
+        except FieldMissing as error:
+            raise self._missing(response, error.what.replace("the result", "the response"), name, redact) from None
+        return Reply(output, self._read_usage([response], name))
+
+    def _read_stream(self, body: bytes, content_type: str, name: str, redact: Callable[[str], str]) -> Reply:
+        is_sse = content_type == _EVENT_STREAM
+        texts = list(_read_server_events(body) if is_sse else _read_lines(body))
+        if self.path is None:
+            return Reply("".join(texts))
+        events = []
+        for text in texts:
+            try:
+                events.append(msgspec.json.decode(text))
+            except msgspec.DecodeError as error:
+                raise CallFailed(
+                    f"{name} sent an event that is not JSON ({error}): {excerpt(text.encode(), redact)}"
+                ) from None
+        failure = next((event for event in events if isinstance(event, dict) and event.get("error")), None)
+        if failure is not None:
+            raise CallFailed(f"{name} sent an error in its stream: {excerpt(codec.encode(failure['error']), redact)}")
+        pieces = [self.path.find(event) for event in events if self.path.exists(event)]
+        if not pieces:
+            reason = f"none of {len(events)} events has {self.path.text}" if events else "the stream has no events"
+            raise self._missing(events[0] if events else None, reason, name, redact)
+        wrong = next((piece for piece in pieces if piece is not None and not isinstance(piece, str)), None)
+        if wrong is not None:
+            raise CallFailed(f"{name}: {self.path.text} in an event is not text but {_describe_shape(wrong)}")
+        return Reply("".join(piece for piece in pieces if piece is not None), self._read_usage(events, name))
+
+    def _read_usage(self, responses: Sequence[Any], name: str) -> Usage | None:
+        """Return the usage of a response, or the last one in a stream; None if there is none."""
+        counts: dict[str, Any] = {}
+        for field, path in self.usage.items():
+            values = [path.find(response) for response in responses if path.exists(response)]
+            numbers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+            counts |= {field: numbers[-1]} if numbers else {}
+        return sessions.check_usage(Usage(**counts), name) if counts else None
+
+    def _missing(self, response: Any, reason: str, name: str, redact: Callable[[str], str]) -> CallFailed:
+        assert self.path is not None
+        error = response.get("error") if isinstance(response, dict) else None
+        said = f"; its error: {excerpt(codec.encode(error), redact)}" if error else ""
+        shape = redact(_describe_shape(response))
+        return CallFailed(
+            f"{name} sent no output at {self.path.text}: {reason}{said}\nThe response has this shape: {shape}\n"
+            f"Fix: correct `response` in the target"
+        )
+
+
+def _parse(path: Any) -> Path:
+    return parse_path(_INDEX.sub(r".\1", path).lstrip(".") if isinstance(path, str) else path)
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _list_texts(part)
+
+
+def _fill(value: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _fill(part, values) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_fill(part, values) for part in value]
+    if not isinstance(value, str):
+        return value
+    template = Template(value)
+    [*names] = template.get_identifiers()
+    if len(names) == 1 and value in (f"${names[0]}", f"${{{names[0]}}}"):
+        return values[names[0]]
+    return template.substitute({name: render_value(values[name]) for name in names})
+
+
+def _read_server_events(body: bytes) -> Iterator[str]:
+    """Yield the data of each server-sent event, without the one that ends the stream."""
+    text = body.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    for block in text.split("\n\n"):
+        lines = [line[5:].removeprefix(" ") for line in block.split("\n") if line.startswith("data:")]
+        data = "\n".join(lines)
+        if lines and data.strip() != _DONE:
+            yield data
+
+
+def _read_lines(body: bytes) -> Iterator[str]:
+    for line in body.decode("utf-8-sig", "replace").splitlines():
+        if line.strip() and line.strip() != _DONE:
+            yield line
+
+
+def _describe_shape(value: Any, depth: int = 0) -> str:
+    """Describe a JSON value by its keys and types, without its contents.
+
+    >>> _describe_shape({"choices": [{"text": "secret"}], "n": 1})
+    '{choices: [{text: string}], n: number}'
+    """
+    if isinstance(value, dict):
+        if depth == _MAX_DEPTH:
+            return "{…}"
+        keys = [f"{key}: {_describe_shape(part, depth + 1)}" for key, part in list(value.items())[:_MAX_KEYS]]
+        return "{" + ", ".join([*keys, *(["…"] if len(value) > _MAX_KEYS else [])]) + "}"
+    if isinstance(value, list):
+        return f"[{_describe_shape(value[0], depth + 1)}]" if value else "[]"
+    names = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
