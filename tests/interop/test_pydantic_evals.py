@@ -123,7 +123,7 @@ def test_files_of_the_installed_package(tmp_path: Path) -> None:
         return text.upper()
 
     for name in ("upper.yaml", "upper.json"):
-        dataset.to_file(tmp_path / name)
+        dataset.to_file(tmp_path / name, schema_path=None)
         file = read(tmp_path / name)
         assert recognize(tmp_path / name, read_head(tmp_path / name))
         assert [(sample.id, sample.input, sample.expected) for sample in file.samples] == [

@@ -109,15 +109,15 @@ class RunBuilder:
             return Score(float(value), value, text, extra)
         if not is_number(value):
             if isinstance(value, float) and isnan(value):
-                self.notes.add("left out", "score", "that is NaN")
+                self.notes.add("left out", "score", "with the value NaN")
                 return None
-            self.notes.add("without a value", "score", "that is a label, not a number")
+            self.notes.add("without a value", "score", "with a label instead of a number")
             return Score.skipped(text or f"label: {value}", {"label": value, **extra})
         if not 0 <= value <= 1:
-            self.notes.add("without a value", "score", "outside 0 to 1; its details have the number")
+            self.notes.add("without a value", "score", "outside 0 to 1; the details have the number")
             return Score.skipped(f"{value} is not from 0 to 1", {"value": value, **extra})
         if passed is None and 0 < value < 1:
-            self.notes.add("assumed", "score", f"without a verdict passes from {THRESHOLD}")
+            self.notes.add("assumed", "score", f"without a verdict, passed from {THRESHOLD}")
         return Score(float(value), value >= THRESHOLD if passed is None else passed, text, extra)
 
 
