@@ -21,7 +21,19 @@ _RESULTS_START = re.compile(rb'\A\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES_START = re.compile(rb'\A\s*\{\s*"doc_id"\s*:\s*\d+\s*,\s*"doc"\s*:')
 # The keys of a line that are not metrics.
 _OTHER_KEYS = frozenset(
-    "doc_id doc target arguments resps filtered_resps filter metrics doc_hash prompt_hash target_hash".split()
+    [
+        "doc_id",
+        "doc",
+        "target",
+        "arguments",
+        "resps",
+        "filtered_resps",
+        "filter",
+        "metrics",
+        "doc_hash",
+        "prompt_hash",
+        "target_hash",
+    ]
 )
 
 
