@@ -124,7 +124,8 @@ def test_conversations_have_their_messages(tmp_path: Path) -> None:
     assert single["metadata"]["n"] == "1"
     roles = [(message["role"], message["content"]) for message in agent["messages"]]
     assert roles == [
-        ("user", "question 5"), ("assistant", ""), ("tool", "3"), ("assistant", ""), ("tool", "down"), ("assistant", "A"),
+        ("user", "question 5"), ("assistant", ""), ("tool", "3"),
+        ("assistant", ""), ("tool", "down"), ("assistant", "A"),
     ]  # fmt: skip
     assert agent["evaluation"]["tool_calls_count"] == 2
     assert agent["messages"][1]["tool_calls"] == [{"id": "c1", "name": "add", "arguments": {"a": "1", "b": "x"}}]
@@ -160,25 +161,24 @@ def test_the_tags_of_a_run_are_facts(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("data/nightly/acme/rocket-2/*"))) == 2
 
 
-def test_the_command_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_a_folder(tmp_path: Path) -> None:
     """`proctor report --format every-eval-ever` takes the facts as options and rejects unknown ones."""
-    monkeypatch.chdir(tmp_path)
     rows = [{"id": str(n), "input": str(n), "expected": "1"} for n in range(6)]
     evaluate(lambda text: text, rows, exact_match, history=tmp_path / "h.db")
     base = ["report", "--history", "h.db", "--format", "every-eval-ever", "--output", "shared"]
     options = [part for name, value in FACTS.items() for part in ("--option", f"{name}={value}")]
-    result = run_command(*base, *options)
-    assert (result.exit_code, result.output.splitlines()[-1]) == (0, "wrote shared")
+    result = run_command(*base, *options, cwd=tmp_path)
+    assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "wrote shared")
     (path,) = (tmp_path / "shared").glob("data/memory/acme/rocket-2/*.json")
     record = json.loads(path.read_text())
     assert record["evaluation_results"][0]["score_details"]["score"] == 1 / 6
     assert "confidence_interval" in record["evaluation_results"][0]["score_details"]["uncertainty"]
-    unknown = run_command(*base, *options, "--option", "colour=red")
-    assert unknown.exit_code == 2
-    assert "every-eval-ever has no option 'colour'" in unknown.output
-    missing = run_command(*base)
-    assert missing.exit_code == 2
-    assert "--option organization=NAME" in missing.output
+    unknown = run_command(*base, *options, "--option", "colour=red", cwd=tmp_path)
+    assert unknown.returncode == 2
+    assert "every-eval-ever has no option 'colour'" in unknown.stderr
+    missing = run_command(*base, cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "--option organization=NAME" in missing.stderr
 
 
 @needs_public_files
