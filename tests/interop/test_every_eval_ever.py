@@ -30,7 +30,7 @@ START = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
 
 class FixedClock(SystemClock):
-    now = staticmethod(lambda: datetime(2026, 3, 5, tzinfo=UTC))  # type: ignore[assignment]
+    now = staticmethod(lambda: datetime(2026, 3, 5, tzinfo=UTC))
 
 
 def make_result(number: int, scores: dict[str, Score], **trial: Any) -> EvalResult:
@@ -71,7 +71,7 @@ def make_report() -> EvalReport:
 
 
 def write(report: EvalReport, folder: Path, **facts: str) -> tuple[dict[str, Any], list[dict[str, Any]], Path]:
-    EveryEvalEverWriter(**{**FACTS, **facts}, clock=FixedClock()).save(report, folder)  # type: ignore[arg-type]
+    EveryEvalEverWriter(**{**FACTS, **facts}, clock=FixedClock()).save(report, folder)
     (record,) = folder.glob("data/*/*/*/*.json")
     (lines,) = folder.glob("data/*/*/*/*_samples.jsonl")
     return json.loads(record.read_text()), [json.loads(line) for line in lines.read_text().splitlines()], record

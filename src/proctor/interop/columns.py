@@ -50,7 +50,8 @@ def _make_sample(row: Mapping[str, Any], name: str, roles: Mapping[str, str | No
     rest = {column: value for column, value in row.items() if column not in taken and value is not None}
     if roles["input"] is None:
         return Sample(name, rest)
-    value, expected = row.get(roles["input"]), row.get(roles["expected"] or "")
+    value: Any = row.get(roles["input"])
+    expected = row.get(roles["expected"] or "")
     if is_chat(value):
         value = [normalize_message(message) for message in value]
         if expected is None and value[-1].get("role") == "assistant" and len(value) > 1:

@@ -144,6 +144,11 @@ def make_usage(input_tokens: Any, output_tokens: Any, cost: Any = None) -> Usage
     return None if usage == Usage() else usage
 
 
+def to_milliseconds(seconds: Any) -> float | None:
+    """Return a number of seconds in milliseconds; None if it is no number."""
+    return 1000 * float(seconds) if is_number(seconds) else None
+
+
 def make_id(*content: Any) -> str:
     """Return an id for a sample without one: the start of the digest of its content."""
     return codec.digest(*content)[:12]

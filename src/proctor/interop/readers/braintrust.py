@@ -9,7 +9,7 @@ from typing import Any
 from proctor.errors import DatasetError
 from proctor.interop.file_content import has_all, parse_json, parse_time, read_header, read_json, read_records
 from proctor.interop.imported import ImportedFile, ImportedRun
-from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_usage
+from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_usage, to_milliseconds
 from proctor.records.numbers import is_number
 from proctor.records.sample import TAGS, Sample
 from proctor.records.score import Score
@@ -77,7 +77,7 @@ def _add_row(row: Mapping[str, Any], names: Mapping[str, str], builder: RunBuild
         output=row.get("output"),
         error=make_failure(row["error"]) if row.get("error") else None,
         started_at=parse_time(start or row.get("created")),
-        latency_ms=1000 * (end - start) if is_number(start) and is_number(end) else None,
+        latency_ms=to_milliseconds(end - start) if start is not None and end is not None else None,
         usage=make_usage(metrics.get("prompt_tokens"), metrics.get("completion_tokens"), metrics.get("estimated_cost")),
     )
 

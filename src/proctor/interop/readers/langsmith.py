@@ -9,7 +9,7 @@ from typing import Any
 from proctor.errors import DatasetError
 from proctor.interop.file_content import has_all, nest_columns, parse_time, read_header, read_records
 from proctor.interop.imported import ImportedFile
-from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_usage
+from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_usage, to_milliseconds
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
@@ -72,9 +72,11 @@ def _read_rows(records: list[dict[str, Any]], notes: Notes, path: Path) -> Impor
             usage=make_usage(run.get("prompt_tokens"), run.get("completion_tokens"), run.get("total_cost")),
         )
     name = next((str(name) for name in names if name), path.stem)
-    run_times = {"started_at": min(times), "finished_at": max(times)} if times else {}
+    first, last = min(times, default=None), max(times, default=None)
     samples = tuple(builder.samples.values())
-    return ImportedFile(FORMAT, samples=samples, runs=(builder.build(name, **run_times),), warnings=notes.texts)
+    return ImportedFile(
+        FORMAT, samples=samples, runs=(builder.build(name, started_at=first, finished_at=last),), warnings=notes.texts
+    )
 
 
 def _list_feedback(results: Any) -> list[Any]:
@@ -94,7 +96,6 @@ def _read_table(rows: list[dict[str, Any]], notes: Notes, path: Path) -> Importe
     builder = RunBuilder(notes)
     for row in rows:
         inputs, reference = nest_columns(row, "inputs."), nest_columns(row, "reference.") or None
-        seconds = _read_cell(row.get("execution_time"))
         builder.add(
             Sample(str(row.get("example_id") or make_id(inputs, reference)), inputs, reference),
             {
@@ -103,7 +104,7 @@ def _read_table(rows: list[dict[str, Any]], notes: Notes, path: Path) -> Importe
             },
             output=nest_columns(row, "outputs.") or None,
             error=make_failure(row["error"]) if row.get("error") else None,
-            latency_ms=1000 * seconds if isinstance(seconds, float) else None,
+            latency_ms=to_milliseconds(_read_cell(row.get("execution_time"))),
         )
     if rows and not any(name.startswith(("outputs.", "feedback.")) for name in rows[0]):
         return ImportedFile(FORMAT, samples=tuple(builder.samples.values()), warnings=notes.texts)

@@ -127,7 +127,7 @@ def _read_tables(rows: list[dict[str, Any]], notes: Notes, path: Path) -> Import
     builder = RunBuilder(notes)
     for row in rows:
         scores = parse_python(row.get("item_feedback_scores"))
-        sample = Sample(str(row.get("item_dataset_item_id")), parse_python(row.get("item_input")))
+        sample: Sample[Any, Any] = Sample(str(row.get("item_dataset_item_id")), parse_python(row.get("item_input")))
         scores = _read_scores(scores if isinstance(scores, list) else None, builder)
         builder.add(sample, scores, output=parse_python(row.get("item_output")))
     empty = sum(row.get("item_input") is None for row in rows)

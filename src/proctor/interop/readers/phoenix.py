@@ -52,8 +52,8 @@ def read(path: Path) -> ImportedFile:
     if isinstance(data, dict) and "examples" in data:
         samples = tuple(_make_sample(example, example["id"]) for example in data["examples"])
         return ImportedFile(FORMAT, samples=samples, warnings=notes.texts)
-    records = read_records(path) if content is None else data
-    first = records[0] if isinstance(records, list) and records else {}
+    records: list[dict[str, Any]] = read_records(path) if content is None else data if isinstance(data, list) else []
+    first = records[0] if records else {}
     if "example_id" in first:
         return _read_experiment(records, notes, path)
     if "span_id" in first and "annotator_kind" in first:
@@ -96,13 +96,12 @@ def _read_experiment(records: list[dict[str, Any]], notes: Notes, path: Path) ->
         annotations = record["annotations"] if "annotations" in record else _read_annotation_columns(record)
         latency = _number(record.get("latency_ms"))
         # In a table, a value that is no string is JSON.
-        parse = (lambda value: value) if "annotations" in record else parse_json
-        names = {"input": "input", "output": "reference_output", "metadata": "metadata"}
-        sample = {name: parse(record.get(column)) for name, column in names.items()}
+        row = record if "annotations" in record else {name: parse_json(cell) for name, cell in record.items()}
+        sample = {"input": row.get("input"), "output": row.get("reference_output"), "metadata": row.get("metadata")}
         builder.add(
             _make_sample(sample, record["example_id"]),
             {str(item["name"]): _read_annotation(item, builder) for item in annotations},
-            output=parse(record.get("output")),
+            output=row.get("output"),
             error=make_failure(record["error"]) if record.get("error") else None,
             latency_ms=latency,
             started_at=parse_time(record.get("start_time")),

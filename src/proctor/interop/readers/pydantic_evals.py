@@ -10,8 +10,7 @@ from typing import Any
 from proctor.errors import DatasetError
 from proctor.interop.file_content import read_json, read_yaml, require_mapping
 from proctor.interop.imported import ImportedFile
-from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_usage, number_duplicates
-from proctor.records.numbers import is_number
+from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_usage, number_duplicates, to_milliseconds
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
@@ -129,10 +128,10 @@ def _translate_type(arguments: dict[str, Any]) -> dict[str, Any] | str:
 
 
 def _translate_duration(arguments: dict[str, Any]) -> dict[str, Any] | str:
-    seconds = arguments.get("seconds")
-    if not is_number(seconds):
-        return f"because {seconds!r} is not a number of seconds"
-    return {"uses": "latency", "max_ms": 1000 * seconds}
+    milliseconds = to_milliseconds(arguments.get("seconds"))
+    if milliseconds is None:
+        return f"because {arguments.get('seconds')!r} is not a number of seconds"
+    return {"uses": "latency", "max_ms": milliseconds}
 
 
 def _translate_judge(arguments: dict[str, Any]) -> dict[str, Any] | str:
@@ -159,12 +158,11 @@ def _read_report(document: Mapping[str, Any], cases: list[dict[str, Any]], notes
     builder = RunBuilder(notes)
     for case in cases:
         metrics = case.get("metrics") or {}
-        duration = case.get("task_duration")
         builder.add(
             _make_sample(case, _find_source(case)),
             _read_scores(case, builder),
             output=case.get("output"),
-            latency_ms=1000 * duration if is_number(duration) else None,
+            latency_ms=to_milliseconds(case.get("task_duration")),
             usage=make_usage(metrics.get("input_tokens"), metrics.get("output_tokens"), metrics.get("cost")),
             metrics={**metrics, **(case.get("attributes") or {})},
         )

@@ -89,7 +89,8 @@ def _read_metric(value: Any, builder: RunBuilder) -> Score | None:
 
 
 def _read_record(record: Mapping[str, Any]) -> tuple[Sample[Any, Any], Any, Session | None]:
-    value, output, session = record.get("user_input"), record.get("response"), None
+    value: Any = record.get("user_input")
+    output, session = record.get("response"), None
     if is_typed_chat(value):
         session = Session([_read_message(message) for message in value])
         value, output = _split_conversation(session, output)
