@@ -29,6 +29,7 @@ EXAMPLES = {
     "--budget": "cost=5",
     "--set": "contains.case_sensitive=false",
     "--better": "retries=lower",
+    "--option": "model=openai/gpt-5",
 }
 # The value of --resume without a run id.
 LATEST_UNFINISHED = "the latest unfinished run"

@@ -29,15 +29,21 @@ STDOUT = "-"
 @click.argument("run", default="latest")
 @cli.option(
     "--format NAME",
-    "Write this format: html, markdown, json, csv, junit, text, inspect, promptfoo-csv, a plugin's name, or "
-    "module:attribute; repeat for more. "
+    "Write this format: html, markdown, json, csv, junit, text, inspect, promptfoo-csv, "
+    "every-eval-ever, a plugin's name, or module:attribute; repeat for more. "
     "Default: the format of the --output file, else html.",
     multiple=True,
     into="formats",
 )
 @cli.option("--output PATH", "Write to this file or folder; - prints the report. Default: this folder.", default=".")
+@cli.option(
+    "--option NAME=VALUE",
+    "Set an option of the format; repeat for more. Example: model=openai/gpt-5.",
+    multiple=True,
+    into="settings",
+)
 @cli.history_option
-def command(run: str, *, formats: tuple[str, ...], output: str, history: str | None) -> None:
+def command(run: str, *, formats: tuple[str, ...], output: str, settings: tuple[str, ...], history: str | None) -> None:
     """Write the report of a run to a file. RUN is an id, a name, or "latest" (the default); RUN@CONFIGURATION selects
     one.
 
@@ -46,14 +52,19 @@ def command(run: str, *, formats: tuple[str, ...], output: str, history: str | N
     proctor report latest --output run.csv
     proctor report main --format markdown --format junit --output reports
     proctor report --format csv --output -  print it
+    proctor report --format every-eval-ever --output shared --option model=openai/gpt-5
     """
     from proctor.cli.outputs import OutputType, check_file, check_folder
     from proctor.wiring.compare_runs import open_report
     from proctor.wiring.open_history import open_history
 
-    selected = select_formats(formats or [FORMATS_BY_ENDING.get(Path(output).suffix.lower(), DEFAULT_FORMAT)])
+    names = formats or [FORMATS_BY_ENDING.get(Path(output).suffix.lower(), DEFAULT_FORMAT)]
+    selected = select_formats(names, cli.parse_pairs(settings, "--option", "NAME=VALUE"))
     paths = _choose_paths(selected, output)
     for path, report_format in zip(paths, selected, strict=False):
+        if report_format.is_folder:
+            check_folder(path, "--output")
+            continue
         check_folder(path.parent, "--output")
         check_file(path, OutputType("a report", report_format.signature.encode()), "--output", history)
     opened = open_report(run, open_history(history))

@@ -317,7 +317,7 @@ def make_source(
     generate_ids: bool = False,
     format: str | None = None,  # noqa: A002 - public name
 ) -> SampleSource:
-    """Make a dataset from a path, a list of records, a data frame, an iterator, or any iterable object."""
+    """Make a dataset from a path, records, a data frame, an Arrow table, an iterator, or any iterable object."""
     options: dict[str, Any] = {
         "input_type": input_type,
         "expected_type": expected_type,
@@ -327,6 +327,8 @@ def make_source(
     rules = Rules(**options)
     if is_frame(dataset):
         return Dataset.of(cast(Iterable[Any], dataset), **options, name="DataFrame")
+    if not isinstance(dataset, type) and hasattr(dataset, "to_pylist"):
+        return Dataset.of(dataset.to_pylist(), **options, name="Table")  # an Arrow table
     if isinstance(dataset, SampleSource) and not isinstance(dataset, type):
         if rules != Rules():
             raise DatasetError(

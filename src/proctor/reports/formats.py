@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,17 +23,25 @@ class ReportFormat(NamedTuple):
     report.
 
     Its optional attributes are `extension`, the file extension (default: the format's name), and `signature`, a regular
-    expression that matches the start of its files; without a signature, an existing file is not replaced. If the class
-    or function has a parameter `verdict`, it receives the verdict of a gate or of thresholds, in Markdown.
+    expression that matches the start of its files; without a signature, an existing file is not replaced. A format with
+    `folder = True` has a method `save(report, folder)`, which writes several files. If the class or function has a
+    parameter `verdict`, it receives the verdict of a gate or of thresholds, in Markdown; `options` are the values of
+    its other parameters by name.
     """
 
     name: str
     plugin: Any
+    options: Mapping[str, str] = {}
+
+    @property
+    def is_folder(self) -> bool:
+        """True if the format writes files into a folder."""
+        return bool(getattr(self.plugin, "folder", False))
 
     @property
     def file_name(self) -> str:
-        """The name of the file in the folder of --output."""
-        return f"report.{getattr(self.plugin, 'extension', self.name)}"
+        """The name of the file in the folder of --output; empty if the format writes files of its own there."""
+        return "" if self.is_folder else f"report.{getattr(self.plugin, 'extension', self.name)}"
 
     @property
     def signature(self) -> str:
@@ -60,11 +68,20 @@ class ReportFormat(NamedTuple):
             write_file(path, [self.render(report, verdict).encode(errors="backslashreplace")])
 
     def _create_reporter(self, verdict: str) -> Any:
-        accepts_verdict = callable(self.plugin) and "verdict" in inspect.signature(self.plugin).parameters
-        options = {"verdict": verdict} if accepts_verdict else {}
+        parameters = self._list_parameters()
+        options = {name: value for name, value in self.options.items() if name in parameters}
+        if "verdict" in parameters:
+            options["verdict"] = verdict
         if isinstance(self.plugin, type):
             return self.plugin(**options)
         return self.plugin if hasattr(self.plugin, "generate") else _FunctionReporter(partial(self.plugin, **options))
+
+    def _list_parameters(self) -> Sequence[str]:
+        return list(inspect.signature(self.plugin).parameters) if callable(self.plugin) else []
+
+    def accepts(self, option: str) -> bool:
+        """True if the class or function has this parameter."""
+        return option in self._list_parameters()
 
     def _call(self, function: Callable[[], Any], report: EvalReport) -> Any:
         try:
@@ -105,8 +122,11 @@ def find_format(name: str) -> ReportFormat:
     return ReportFormat(name, plugin)
 
 
-def select_formats(names: Iterable[str] = ()) -> list[ReportFormat]:
-    """Return the named formats, Markdown and JSON by default; one error reports all invalid names."""
+def select_formats(names: Iterable[str] = (), options: Mapping[str, str] | None = None) -> list[ReportFormat]:
+    """Return the named formats, Markdown and JSON by default; one error reports all invalid names.
+
+    `options` are parameters of the formats; each must be a parameter of at least one of them.
+    """
     formats: dict[str, ReportFormat] = {}
     errors: list[ProctorError] = []
     for name in dict.fromkeys(names or DEFAULT_FORMATS):
@@ -119,8 +139,12 @@ def select_formats(names: Iterable[str] = ()) -> list[ReportFormat]:
                 )
         except ProctorError as error:
             errors.append(error)
+    for option in options or ():
+        if not any(selected.accepts(option) for selected in formats.values()):
+            names = ", ".join(selected.name for selected in formats.values())
+            errors.append(ConfigError(f"{names} has no option {option!r}", where="--option", fix="leave it out"))
     _raise_all(errors, ConfigError, "some report formats cannot be used")
-    return list(formats.values())
+    return [selected._replace(options=options or {}) for selected in formats.values()]
 
 
 def write_reports(
