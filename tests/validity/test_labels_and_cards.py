@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Sample, Score, attach, evaluate
-from proctor.errors import InvalidRecord
+from proctor.errors import ConfigError, InvalidRecord, UsageError
 from proctor.history.sqlite import SQLiteHistory
+from proctor.records.gate import GateResult
 from proctor.records.label import HumanLabel, LabelledItem, current_labels
 from proctor.validity.cards import (
     LabelledOutput,
@@ -28,7 +29,7 @@ from proctor.validity.cards import (
     count_labelled,
     weigh_labels,
 )
-from proctor.validity.describe_card import _describe_rates, describe_card
+from proctor.validity.describe_card import _describe_rates, describe_card, require_cards
 from proctor.validity.drawing import (
     JudgedOutput,
     allocate,
@@ -39,6 +40,7 @@ from proctor.validity.drawing import (
     stratify,
 )
 from proctor.validity.items import collect_verdicts
+from proctor.validity.panels import build_panel
 from tests.support import run_command
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -411,6 +413,34 @@ def test_a_gate_requires_a_card(history: SQLiteHistory, tmp_path: Path) -> None:
     assert run_command(*arguments, cwd=tmp_path).returncode == 0
     assert run_command(*arguments, "0.99", cwd=tmp_path).returncode == 4
     assert "card ok" in run_command("show", "latest", cwd=tmp_path).stdout
+
+
+def test_a_gate_asks_for_the_cards_of_its_own_judges(history: SQLiteHistory) -> None:
+    """Both evaluators have labels; a check of one asks for its card, a check of all or of none for all or none."""
+    run, digest = history.find("latest"), "d"
+    for name in ("judge", "rule"):
+        history.add_labels([label(history, "s001", True, evaluator=name, evaluator_digest=digest)])
+    passed = GateResult(run.run_id, "", "pass", "", (), ())
+
+    def list_cards(*metrics: str) -> list[str]:
+        return [check.name for check in require_cards(passed, history, run, 0.4, metrics).checks]
+
+    assert list_cards("judge.pass_rate") == list_cards("judge") == list_cards("judge.p50") == ["card.judge"]
+    assert list_cards("rule.mean", "latency_ms.mean") == ["card.rule"]
+    assert list_cards("mean_score") == list_cards("own_metric") == ["card.judge", "card.rule"]
+    with pytest.raises(ConfigError, match="no check of the gate depends on a judge; the judges of the run are"):
+        list_cards("latency_ms.mean", "success_rate")
+
+
+@pytest.mark.parametrize("people", [True, False])
+def test_a_panel_is_not_measured_by_labels_that_are_all_alike(history: SQLiteHistory, people: bool) -> None:
+    """40 equal labels raise an error with the number and a command, not a table of numbers."""
+    history.add_labels([label(history, f"s{i:03}", people) for i in range(40)])
+    with pytest.raises(
+        UsageError, match=f"people {'passed' if people else 'failed'} all 40 labelled outputs"
+    ) as caught:
+        build_panel(history, history.find("latest"), "judge", ["judge", "rule"])
+    assert "--strategy stratified" in (caught.value.fix or "")
 
 
 @pytest.mark.parametrize(
