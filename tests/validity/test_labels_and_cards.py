@@ -543,6 +543,42 @@ def test_a_card_is_weak_if_a_pair_of_annotators_agrees_too_little(history: SQLit
     assert card.reason.startswith("the annotators ann and cyd agree too little (kappa 0.")
 
 
+@pytest.mark.parametrize(("shared", "left"), [(40, 20), (16, 8)])
+def test_disputes_that_leave_too_few_labels_are_for_a_third_person(
+    history: SQLiteHistory, shared: int, left: int
+) -> None:
+    """Two annotators at chance agree on half: more labels of theirs would not help, a third person's do."""
+    run = history.find("latest")
+    digest = digest_evaluator(run, "judge")
+    for name, vote in (("ann", lambda i: i % 2 == 0), ("bob", lambda i: i % 4 < 2)):
+        history.add_labels(
+            [label(history, f"s{i:03}", vote(i), annotator=name, evaluator_digest=digest) for i in range(shared)]
+        )
+    card = build_card(history, run, "judge")
+    assert (card.state, card.n, card.disputed) == ("weak", left, left)
+    assert card.reason.startswith(f"people disagree on {left} of {shared} labelled outputs; {left} labels without")
+    assert card.fix.endswith(f"--sample-size {max(shared, 30)} --annotator NAME")
+    assert "a third person label the same outputs" in card.fix
+
+
+def test_kappa_of_a_few_labels_is_not_shown(history: SQLiteHistory) -> None:
+    """Two labels that both differ have kappa -1; below 10 labels the card says that they are too few."""
+    run = history.find("latest")
+    digest = digest_evaluator(run, "judge")
+    history.add_labels(
+        [label(history, f"s{i:03}", not judge(str(i)).passed, evaluator_digest=digest) for i in range(9)]
+    )
+    card = build_card(history, run, "judge")
+    assert card.agreement is not None
+    assert (card.agreement.kappa, card.agreement.kappa_interval) == (None, None)
+    assert any("too few labels (n = 9; kappa needs 10)" in line for line in describe_card(card))
+    history.add_labels([label(history, "s009", not judge("9").passed, evaluator_digest=digest)])
+    agreement = build_card(history, run, "judge").agreement
+    assert agreement is not None
+    assert agreement.kappa is not None
+    assert agreement.kappa < 0
+
+
 def test_labels_of_a_rescored_run_count_once(history: SQLiteHistory) -> None:
     """The same 8 labels in a run and in its rescored copy are 8 labels of another version."""
     labels = [label(history, f"s{i:03}", True, output_digest=f"{i}") for i in range(8)]
