@@ -25,6 +25,7 @@ from benchmarks.simulations.finding import power
 from benchmarks.simulations.gated import gated
 from benchmarks.simulations.items import analyzed
 from benchmarks.simulations.judging import judged
+from benchmarks.simulations.panels import correlated_judges
 from benchmarks.simulations.slicing import sliced
 from benchmarks.simulations.trust import trusted
 
@@ -43,6 +44,7 @@ def claims() -> list[Claim]:
         *trusted(),
         *judged(),
         *analyzed(),
+        *correlated_judges(),
     ]
 
 

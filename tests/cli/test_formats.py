@@ -55,6 +55,14 @@ def test_run_and_show_write_every_format_into_the_folder(plugged: Project) -> No
     assert json.loads((plugged.folder / "out/report.json").read_text())["proctor_report"] == 1
 
 
+@pytest.mark.parametrize("output", [(), ("--output", "out")])
+def test_formats_in_one_option_are_to_be_repeated(project: Project, output: tuple[str, ...]) -> None:
+    """`--format json,html` is an error before the run, with what to type."""
+    result = project.proctor("run", "eval.yaml", "--format", "json,html", *output)
+    assert (result.code, project.files() & {".proctor/history.db"}) == (2, set())
+    assert "Fix: repeat the option: --format json --format html" in result.err
+
+
 def test_show_prints_one_format(plugged: Project) -> None:
     """Without --output, for a pipe; several need a folder, and --json prints something else."""
     assert plugged.proctor("run", "eval.yaml", "-q").code == 0

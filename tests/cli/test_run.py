@@ -212,6 +212,18 @@ def test_the_gate_stands_on_top_of_the_report(project: Project) -> None:
     assert text.splitlines()[2].startswith("**Gate: passed.**")
 
 
+def test_quiet_still_prints_warnings(project: Project) -> None:
+    """On stderr, once; the report and the progress are not printed, and --json has the warnings in its document."""
+    project.write("app.py", "def shout(text):\n    return text.upper()\n\ndef broken(output):\n    return 7\n")
+    options = ("-e", "contains", "-e", "app.py:broken", "--dataset", "data.jsonl", "--target", "app.py:shout")
+    quiet = project.proctor("run", *options, "-q")
+    assert quiet.out == ""
+    assert quiet.err.count("warning: the scores of broken are not reliable") == 1
+    shown = project.proctor("run", *options, "--json")
+    assert "warning: " not in shown.err
+    assert any("broken" in warning for warning in shown.json["metadata"]["warnings"])
+
+
 def test_quiet_still_reports_that_nothing_was_scored(project: Project) -> None:
     """A run in which everything failed is not silent."""
     project.write("app.py", "def shout(text):\n    raise ValueError('no')\n")

@@ -33,6 +33,14 @@ CHOICES = [
     "${} = €{}",
     "a) {}\nb) {}",
 ]
+# Two results under different conditions.
+CONDITIONS = [
+    "The answer is {}, assuming no tax; with tax it's {}",
+    "The answer is {} without tax, and {} with tax.",
+    "The answer is {} if there is no tax, otherwise {}.",
+    "Assuming no tax, the answer is {}. With tax, it is {}.",
+    "The answer is ${} (without tips); including tips it would be about ${}.",
+]
 # The number is a part of these, and the value of the whole is another one or unknown.
 PARTS = [
     "sin({})",
@@ -170,3 +178,25 @@ def test_a_mapping_is_read_like_its_json() -> None:
     assert numeric_answer({"answer": 5, "confidence": 0.9}, 5).passed is True
     assert numeric_answer({"answer": 5, "confidence": 0.9}, 0.9).passed is False
     assert numeric_answer({"width": 12, "height": 3}, 12).status == "skipped"
+
+
+@given(NUMBERS, NUMBERS)
+def test_results_under_different_conditions_are_skipped(first: int, second: int) -> None:
+    """The condition of the question is unknown; any other number is wrong."""
+    for template in CONDITIONS if first != second else ():
+        output = template.format(first, second)
+        for expected in (first, second):
+            assert numeric_answer(output, expected).status == "skipped", output
+        assert numeric_answer(output, first + second).passed is False, output
+
+
+@each_row(
+    "output",
+    [
+        "The answer is 12. With tax it would be 13.",
+        "The answer is 12, assuming 3 boxes of 4.",
+        "The answer is 12, if I am right. I checked it with 3 friends.",
+    ],
+)
+def test_a_plain_answer_beside_a_condition_counts(output: str) -> None:
+    assert numeric_answer(output, 12).passed is True

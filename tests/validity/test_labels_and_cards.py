@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Sample, Score, attach, evaluate
-from proctor.errors import InvalidRecord
+from proctor.errors import ConfigError, InvalidRecord, UsageError
 from proctor.history.sqlite import SQLiteHistory
+from proctor.records.gate import GateResult
 from proctor.records.label import HumanLabel, LabelledItem, current_labels
 from proctor.validity.cards import (
     LabelledOutput,
@@ -28,7 +29,7 @@ from proctor.validity.cards import (
     count_labelled,
     weigh_labels,
 )
-from proctor.validity.describe_card import _describe_rates, describe_card
+from proctor.validity.describe_card import _describe_rates, describe_card, require_cards
 from proctor.validity.drawing import (
     JudgedOutput,
     allocate,
@@ -39,6 +40,7 @@ from proctor.validity.drawing import (
     stratify,
 )
 from proctor.validity.items import collect_verdicts
+from proctor.validity.panels import build_panel
 from tests.support import run_command
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -413,6 +415,34 @@ def test_a_gate_requires_a_card(history: SQLiteHistory, tmp_path: Path) -> None:
     assert "card ok" in run_command("show", "latest", cwd=tmp_path).stdout
 
 
+def test_a_gate_asks_for_the_cards_of_its_own_judges(history: SQLiteHistory) -> None:
+    """Both evaluators have labels; a check of one asks for its card, a check of all or of none for all or none."""
+    run, digest = history.find("latest"), "d"
+    for name in ("judge", "rule"):
+        history.add_labels([label(history, "s001", True, evaluator=name, evaluator_digest=digest)])
+    passed = GateResult(run.run_id, "", "pass", "", (), ())
+
+    def list_cards(*metrics: str) -> list[str]:
+        return [check.name for check in require_cards(passed, history, run, 0.4, metrics).checks]
+
+    assert list_cards("judge.pass_rate") == list_cards("judge") == list_cards("judge.p50") == ["card.judge"]
+    assert list_cards("rule.mean", "latency_ms.mean") == ["card.rule"]
+    assert list_cards("mean_score") == list_cards("own_metric") == ["card.judge", "card.rule"]
+    with pytest.raises(ConfigError, match="no check of the gate depends on a judge; the judges of the run are"):
+        list_cards("latency_ms.mean", "success_rate")
+
+
+@pytest.mark.parametrize("people", [True, False])
+def test_a_panel_is_not_measured_by_labels_that_are_all_alike(history: SQLiteHistory, people: bool) -> None:
+    """40 equal labels raise an error with the number and a command, not a table of numbers."""
+    history.add_labels([label(history, f"s{i:03}", people) for i in range(40)])
+    with pytest.raises(
+        UsageError, match=f"people {'passed' if people else 'failed'} all 40 labelled outputs"
+    ) as caught:
+        build_panel(history, history.find("latest"), "judge", ["judge", "rule"])
+    assert "--strategy stratified" in (caught.value.fix or "")
+
+
 @pytest.mark.parametrize(
     ("evaluator", "people", "reason", "fix"),
     [
@@ -511,6 +541,42 @@ def test_a_card_is_weak_if_a_pair_of_annotators_agrees_too_little(history: SQLit
     assert [pair.name for pair in card.annotators] == ["ann and bob", "ann and cyd", "bob and cyd"]
     assert (card.state, card.disputed) == ("weak", 0)
     assert card.reason.startswith("the annotators ann and cyd agree too little (kappa 0.")
+
+
+@pytest.mark.parametrize(("shared", "left"), [(40, 20), (16, 8)])
+def test_disputes_that_leave_too_few_labels_are_for_a_third_person(
+    history: SQLiteHistory, shared: int, left: int
+) -> None:
+    """Two annotators at chance agree on half: more labels of theirs would not help, a third person's do."""
+    run = history.find("latest")
+    digest = digest_evaluator(run, "judge")
+    for name, vote in (("ann", lambda i: i % 2 == 0), ("bob", lambda i: i % 4 < 2)):
+        history.add_labels(
+            [label(history, f"s{i:03}", vote(i), annotator=name, evaluator_digest=digest) for i in range(shared)]
+        )
+    card = build_card(history, run, "judge")
+    assert (card.state, card.n, card.disputed) == ("weak", left, left)
+    assert card.reason.startswith(f"people disagree on {left} of {shared} labelled outputs; {left} labels without")
+    assert card.fix.endswith(f"--sample-size {max(shared, 30)} --annotator NAME")
+    assert "a third person label the same outputs" in card.fix
+
+
+def test_kappa_of_a_few_labels_is_not_shown(history: SQLiteHistory) -> None:
+    """Two labels that both differ have kappa -1; below 10 labels the card says that they are too few."""
+    run = history.find("latest")
+    digest = digest_evaluator(run, "judge")
+    history.add_labels(
+        [label(history, f"s{i:03}", not judge(str(i)).passed, evaluator_digest=digest) for i in range(9)]
+    )
+    card = build_card(history, run, "judge")
+    assert card.agreement is not None
+    assert (card.agreement.kappa, card.agreement.kappa_interval) == (None, None)
+    assert any("too few labels (n = 9; kappa needs 10)" in line for line in describe_card(card))
+    history.add_labels([label(history, "s009", not judge("9").passed, evaluator_digest=digest)])
+    agreement = build_card(history, run, "judge").agreement
+    assert agreement is not None
+    assert agreement.kappa is not None
+    assert agreement.kappa < 0
 
 
 def test_labels_of_a_rescored_run_count_once(history: SQLiteHistory) -> None:

@@ -147,6 +147,18 @@ def test_a_fault_that_an_evaluator_could_not_judge_counts_as_not_noticed() -> No
     assert "50% (40 of 80, 95% interval" in report.answer
     assert "40 of the 80 count as not noticed" in report.answer
     assert "the share would be 100%" in report.answer
+    assert report.answer.endswith("b failed on 40 of 80 mutants, which its shares leave out.")
+    nothing = run_mutation_test(plans, lambda _, trials: [Score.error("no answer") for _ in trials])
+    assert nothing.answer.startswith("Cannot tell: no mutant was scored. a failed on 80 of 80 mutants")
+
+
+def test_an_address_that_cannot_be_loaded_is_named(folder: Path) -> None:
+    """`-e file.py:judge` is not an evaluator of the run, so the error is about the file."""
+    done = run_command("mutate", "latest", "-e", "nofile.py:judge", cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: -e: nofile.py:judge cannot be loaded: ")
+    assert "of run" not in done.stderr
+    assert done.stderr.count("Fix:") == 1
 
 
 @given(st.lists(st.tuples(*[st.sampled_from(["passed", "failed", "error", "budget"])] * 3), min_size=1, max_size=12))

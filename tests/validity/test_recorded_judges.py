@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import random
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from benchmarks.simulations.judging import judged
 
 from proctor.core.stats.judge_rates import corrected_rate, kappa_interval, tabulate
 from proctor.validity.describe_card import describe_panel
-from proctor.validity.panels import Estimate, effective_judges, estimate_accuracies, measure_panel
+from proctor.validity.panels import effective_judges, estimate_accuracies, measure_panel
 from tests.statistics.published import DATA
 
 
@@ -116,16 +117,18 @@ def test_a_panel_weights_labels_as_they_were_drawn() -> None:
         assert judge.error_rate.value == pytest.approx(0.1)
     assert panel.effective is not None
     assert panel.effective.value == pytest.approx(1)
-    assert panel.effective.interval is None
+    assert panel.effective.interval is not None
+    assert panel.effective.interval[0] == pytest.approx(1)
+    assert panel.effective.interval[1] > 1
     shown = "\n".join(describe_panel(panel))
-    assert "worth about 1.00 (the least possible in every resample, so without an interval)" in shown
     assert "a tie counts as fail" in shown
 
 
 def test_two_judges_have_no_accuracies_without_labels() -> None:
     """Two judges do not determine Dawid and Skene's accuracies; those by the labels are 5 of 20 wrong, and all right.
 
-    The errors never coincide, so no resample has a positive correlation, and 2 judges are worth 2 without an interval.
+    The errors never coincide; no resample would show that they may, so the interval comes from a posterior with half
+    an output in each cell, and includes a positive correlation.
     """
     people = [i % 2 == 0 for i in range(40)]
     a = [truth != (truth and i < 10) for i, truth in enumerate(people)]
@@ -136,10 +139,19 @@ def test_two_judges_have_no_accuracies_without_labels() -> None:
     assert first.specificity is not None
     assert (first.sensitivity.value, first.sensitivity.n, first.specificity.value) == (0.75, 20, 1.0)
     assert (first.dawid_skene_sensitivity, first.dawid_skene_specificity, panel.accuracy_gap) == (None, None, None)
-    assert panel.effective == Estimate(2.0, None)
+    assert panel.error_correlation is not None
+    assert panel.error_correlation.interval is not None
+    assert panel.error_correlation.value == pytest.approx(
+        -((5 / 40 * 10 / 40) / math.sqrt(5 / 40 * 35 / 40 * 10 / 40 * 30 / 40))
+    )
+    assert panel.error_correlation.interval[1] > 0
+    assert panel.effective is not None
+    assert panel.effective.value == 2.0
+    assert panel.effective.interval is not None
+    assert 1 < panel.effective.interval[0] < panel.effective.interval[1] == 2
     shown = "\n".join(describe_panel(panel))
     assert "that takes three judges" in shown
-    assert "worth about 2.00 (the most possible in every resample, so without an interval)" in shown
+    assert "worth about 2.00 (95% interval" in shown
 
 
 def test_a_panel_of_few_errors_drops_nobody() -> None:

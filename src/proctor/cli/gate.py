@@ -157,7 +157,9 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
         return result
     from proctor.validity.describe_card import require_cards
 
-    return require_cards(result, history, run_metadata, options["require_card"])
+    # The number of lost samples depends on every evaluator.
+    metrics = None if config.max_flips is not None else [*config.metrics, *config.fail_under]
+    return require_cards(result, history, run_metadata, options["require_card"], metrics)
 
 
 def open_baseline(history: History, reference: str, configuration: str | None = None) -> compare_runs.OpenedRun:

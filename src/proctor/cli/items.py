@@ -63,28 +63,35 @@ def _render(analysis: ItemAnalysis) -> Iterator[str]:
         shown = ", ".join(single_line(sample_id, ID_WIDTH) for sample_id in ids[:IDS_SHOWN])
         return shown + (f", … ({len(ids) - IDS_SHOWN} more; --json lists all)" if len(ids) > IDS_SHOWN else "")
 
-    def list_items(title: str, items: Sequence[ItemFacts]) -> Iterator[str]:
-        if items:
-            yield f"\n{title}"
-        for item in items:
-            p = "" if item.adjusted_p is None else f"  p {item.p:.4f}, adjusted {item.adjusted_p:.3f}"
-            name = single_line(item.sample_id, ID_WIDTH)
-            yield f"  {name:<24} passed {item.pass_rate:>4.0%} of {item.n}, correlation {item.correlation:+.2f}{p}"
-
     yield from textwrap.wrap(analysis.answer, 88)
-    yield from list_items("Probably broken: check the expected output", analysis.broken)
-    yield from list_items("Suspicious, not shown to be broken (p up to 0.5, before adjustment)", analysis.suspicious)
+    yield from _list_items("Probably broken: check the expected output", analysis.broken)
+    yield from _list_items("Suspicious, not shown to be broken (p up to 0.5, before adjustment)", analysis.suspicious)
     for title, ids in (("Always passed", analysis.always_passed), ("Never passed", analysis.never_passed)):
         if ids:
             yield f"\n{title} ({len(ids)}): {list_ids(ids)}"
     if analysis.redundant:
         yield f"\nRedundant: the same verdict in all {len(analysis.configurations)} configurations; keep one of each"
         yield from (f"  {list_ids(group.sample_ids)}" for group in analysis.redundant[:IDS_SHOWN])
-    yield from list_items("Most informative", analysis.informative)
+    yield from _list_items("Most informative", analysis.informative)
     if analysis.core is not None:
         yield f"\nCore set for quick runs {_describe_core(analysis.core, list_ids(analysis.core.sample_ids), analysis)}"
     for note in (*analysis.notes, *(f"left out: run {reason}" for reason in analysis.left_out)):
         yield from textwrap.wrap(f"Note: {note}", 88)
+
+
+def _list_items(title: str, items: Sequence[ItemFacts]) -> Iterator[str]:
+    from proctor.core.stats.judge_rates import correlation_interval
+    from proctor.reports.format import single_line
+
+    if items:
+        yield f"\n{title}"
+        yield "  (correlation with the other samples; 95% interval of a sample that was not selected)"
+    for item in items:
+        p = "" if item.adjusted_p is None else f"  p {item.p:.4f}, adjusted {item.adjusted_p:.3f}"
+        name, value = single_line(item.sample_id, ID_WIDTH), item.correlation or 0.0
+        interval = correlation_interval(value, item.n)
+        ends = f"{interval[0]:+.2f} to {interval[1]:+.2f}" if interval else "no interval below 4 configurations"
+        yield f"  {name:<24} passed {item.pass_rate:>4.0%} of {item.n}, correlation {value:+.2f} ({ends}){p}"
 
 
 def _describe_core(core: CoreSet, ids: str, analysis: ItemAnalysis) -> str:

@@ -118,6 +118,14 @@ def _build_evaluators(run: RunMetadata, options: dict[str, Any]) -> Sequence[Any
                 where="-e",
                 fix=f"{list_names(unknown[0], stored)}; or name a built-in evaluator: proctor evaluators lists them",
             ) from None
+        addresses = [name for name in options["evaluator"] if name not in stored]
+        if addresses:
+            what, _, fix = str(error).partition(FIX)
+            raise ConfigError(
+                f"{', '.join(addresses)} cannot be loaded: {what.strip()}",
+                where="-e",
+                fix=fix.strip() or f"check the file and the name; the run itself has {', '.join(stored)}",
+            ) from error
         raise ConfigError(
             f"the evaluators of run {run.run_id} cannot be built: {str(error).partition(FIX)[0].strip()}",
             fix="add --file eval.yaml or --plugin MODULE:OBJECT, or select evaluators with -e NAME",

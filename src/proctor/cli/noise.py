@@ -104,13 +104,18 @@ def _noise_parts(budget: NoiseBudget) -> Iterator[RenderableType]:
     yield ""
     table = new_table()
     table.add_column("Noise")
-    for title in ("Share", "95% interval", "Variance"):
+    for title in ("Share", "95% interval", "Variance of one"):
         table.add_column(title, justify="right")
+    is_only = len(budget.components) == 1
     for part in budget.components:
-        low, high = part.interval
-        table.add_row(part.source, f"{part.share:.0%}", f"{100 * low:.0f}–{100 * high:.0f}%", f"{part.variance:.3g}")
+        interval = "none: the only source measured" if is_only else describe_range(part.interval)
+        table.add_row(part.source, f"{part.share:.0%}", interval, f"{part.variance:.3g}")
     yield table
-    yield styled_text("Intervals: bootstrap over the samples, seed 0", "dim")
+    yield styled_text(
+        "Share: of the variance of the metric with all samples, epochs and verdicts. Variance: of one sample, of one "
+        "epoch, of one verdict. Intervals: bootstrap over the samples, seed 0",
+        "dim",
+    )
     if budget.paired_half_width is not None:
         yield styled_text(
             "Against an equal run on the same samples, whose differences cancel: "
@@ -181,9 +186,8 @@ def advise(budget: NoiseBudget) -> Iterator[str]:
     if any(other.interval[1] >= largest.interval[0] for other in others):
         yield f"Cannot tell which noise is largest, the intervals overlap: {_list_shares([largest, *others])}."
     elif others:
-        low, high = largest.interval
         yield (
-            f"{largest.share:.0%} of the noise (95% interval {100 * low:.0f}–{100 * high:.0f}%) comes from "
+            f"{largest.share:.0%} of the noise (95% interval {describe_range(largest.interval)}) comes from "
             f"{'the ' if largest.source != 'samples' else ''}{largest.source}."
         )
     purchase = f"{ACTIONS[budget.best]} ({_describe_size(best)}), {_describe_purchase(best)}"
@@ -203,7 +207,7 @@ def advise(budget: NoiseBudget) -> Iterator[str]:
 def _list_shares(parts: Sequence[Component]) -> str:
     return ", ".join(
         f"{'the ' if part.source != 'samples' else ''}{part.source} {part.share:.0%} "
-        f"(95% interval {100 * part.interval[0]:.0f}–{100 * part.interval[1]:.0f}%)"
+        f"(95% interval {describe_range(part.interval)})"
         for part in parts
     )
 
@@ -219,10 +223,28 @@ def _describe_purchase(step: Step) -> str:
 
 
 def _compare_costs(step: Step, best: Step) -> str:
+    def compare(amount: float, other: float, noun: str) -> str:
+        ratio = f"{amount / other:.2g}"
+        return f"about the same {noun}" if ratio == "1" else f"{ratio} times the {noun}"
+
     if step.cost is not None and best.cost:
-        return f"{step.cost / best.cost:.2g} times the price"
+        return compare(step.cost, best.cost, "price")
     calls = best.target_calls + best.judge_calls
-    return f"{(step.target_calls + step.judge_calls) / calls:.2g} times the calls" if calls else ""
+    return compare(step.target_calls + step.judge_calls, calls, "calls") if calls else ""
+
+
+def describe_range(interval: tuple[float, float]) -> str:
+    """Describe an interval of shares; ends that round to the same percentage get a decimal, or a limit.
+
+    >>> describe_range((0.12, 0.345)), describe_range((0.997, 1.0)), describe_range((0.0, 0.0001))
+    ('12–34%', '99.7–100.0%', 'at most 0.1%')
+    """
+    low, high = (100 * end for end in interval)
+    if f"{low:.0f}" != f"{high:.0f}":
+        return f"{low:.0f}–{high:.0f}%"
+    if f"{low:.1f}" != f"{high:.1f}":
+        return f"{low:.1f}–{high:.1f}%"
+    return "at most 0.1%" if high < 0.1 else "at least 99.9%" if low > 99.9 else f"about {low:.1f}%"
 
 
 def format_points(share: float) -> str:

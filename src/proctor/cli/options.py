@@ -207,7 +207,7 @@ format_option = option(
 )
 output_options = combine(option("--output DIR", "Write the report to this folder."), format_option)
 common_options = combine(history_option, json_option)
-quiet_option = option("--quiet -q", "Print neither progress nor the report.")
+quiet_option = option("--quiet -q", "Print neither progress nor the report; warnings go to stderr.")
 name_option = option("--name NAME", "Store the run under this name.")
 seed_option = option("--seed N", "Set the seed of all random choices.", type=NATURAL_NUMBER, default=0)
 tag_option = option(

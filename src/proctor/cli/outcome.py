@@ -40,6 +40,8 @@ def report_outcome(report: EvalReport, thresholds: Mapping[str, float], options:
             show_report(report)
             for path in paths:
                 click.echo(f"wrote {path}")
+        else:
+            _print_warnings(report)
     if report.pass_rate is None:
         echo_stderr(_describe_no_verdict(report))
     for sentence in shortfalls:
@@ -51,6 +53,11 @@ def report_outcome(report: EvalReport, thresholds: Mapping[str, float], options:
     if counts.total and not has_verdict:
         return ERROR
     return INCONCLUSIVE if inconclusive_reasons else 0
+
+
+def _print_warnings(report: EvalReport) -> None:
+    for warning in report.metadata.warnings if report.metadata is not None else ():
+        echo_stderr(f"warning: {warning}")
 
 
 def _describe_no_verdict(report: EvalReport) -> str:

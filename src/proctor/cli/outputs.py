@@ -97,6 +97,7 @@ def check_reports(options: Mapping[str, Any]) -> list[Path]:
     folder, formats, history = options["output"], options["formats"], options["history"]
     if folder is None:
         if formats:
+            select_formats(formats)
             raise ConfigError("--format needs --output", fix="add --output DIR")
         return []
     _reject_history_file(folder, "--output", history)

@@ -15,7 +15,10 @@ from proctor.records.formatting import format_cost, format_count
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from proctor.validity.plan import Plan, PlannedRun
+    from proctor.validity.plan import Plan
+
+# A run with more than this many times the calls of the cheapest one is no way to reach a margin.
+MAX_CALL_RATIO = 5
 
 
 @click.command("plan")
@@ -126,7 +129,7 @@ def _plan_parts(plan: Plan) -> Iterator[RenderableType]:
         )
     yield table
     if plan.baseline_samples is not None:
-        yield styled_text(_describe_same_samples(plan.baseline_samples, plan.same_samples))
+        yield styled_text(_describe_same_samples(plan.baseline_samples, plan))
     yield styled_text(
         f"The spread is {_describe_spread(plan)}. Calls are of one run; the baseline needs as many.", "dim"
     )
@@ -134,8 +137,8 @@ def _plan_parts(plan: Plan) -> Iterator[RenderableType]:
         yield styled_text(note, "yellow")
 
 
-def _describe_same_samples(samples: int, same: PlannedRun | None) -> str:
-    baseline = f"the {format_count(samples, 'sample')} of the baseline"
+def _describe_same_samples(samples: int, plan: Plan) -> str:
+    baseline, same, best = f"the {format_count(samples, 'sample')} of the baseline", plan.same_samples, plan.cheapest
     if same is None:
         return f"T{baseline[1:]} are too few for this margin, with any number of epochs."
     calls = [
@@ -143,6 +146,12 @@ def _describe_same_samples(samples: int, same: PlannedRun | None) -> str:
         for number, noun in ((same.target_calls, "target call"), (same.judge_calls, "judge call"))
         if number
     ]
+    if same.target_calls > MAX_CALL_RATIO * best.target_calls:
+        return (
+            f"T{baseline[1:]} cannot reach this margin with epochs alone: near this number of samples epochs barely "
+            f"help ({same.epochs:,} of them, {' and '.join(calls)}). Add samples: {best.samples:,} with "
+            f"{format_count(best.epochs, 'epoch')} take {format_count(best.target_calls, 'target call')}."
+        )
     return f"With {baseline}: {format_count(same.epochs, 'epoch')}, {' and '.join(calls)}."
 
 

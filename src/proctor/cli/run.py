@@ -207,7 +207,7 @@ def _split_formats(options: dict[str, Any]) -> None:
     if formats and options["form"] is None:
         has_reports = options["output"] is not None
         only_datasets = set(known_formats()) - set(plugin_names(REPORTERS))
-        names = [name for name in formats if not has_reports or name in only_datasets]
+        names = [name for name in formats if "," not in name and (not has_reports or name in only_datasets)]
         options["form"] = names[0] if names else None
         options["formats"] = tuple(name for name in formats if name != options["form"])
 

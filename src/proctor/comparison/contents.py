@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from proctor.comparison.sides import MEAN_SCORE, PASS_RATE, STRICT_PASS_RATE, Side
+from proctor.metrics.estimates import FIELD_PREFIX
+from proctor.metrics.warnings import list_partial_results
 from proctor.records import codec
 from proctor.records.comparison import list_aliases
 from proctor.records.results import Results
@@ -26,7 +28,7 @@ _MAX_KEY_LENGTH = 32
 
 
 def count_failed_trials(side: Side, metric: str) -> Counter[str]:
-    """Count the trials of each sample that lack a metric because of an error or a skip.
+    """Count the trials of each sample that lack a metric, or a part of it, because of an error or a skip.
 
     A rubric without a score counts as missing from the total, even if the total can be computed without it. Skips
     do not count in a run that ignores them. Sides without results, and fields, have no count.
@@ -55,6 +57,10 @@ def count_failed_trials(side: Side, metric: str) -> Counter[str]:
         for result in results.page(outcome=outcome, evaluator=evaluator, limit=len(results))
         if outcome != "skipped" or not _is_skipped_by_design(result, evaluator)
     }
+    # A comparison names the score of a field by the field alone.
+    for name in (metric, f"{FIELD_PREFIX}.{metric}"):
+        partial = list_partial_results(results, name, side.run)
+        trials.update((result.sample_id, result.trial.epoch) for result in partial)
     return Counter(sample_id for sample_id, _ in trials)
 
 

@@ -13,8 +13,9 @@ import msgspec
 from proctor.core.stats.intervals import Interval, wilson_interval
 from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.records.results import Results
+from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
-from proctor.records.score import SKIPPED_BY_DESIGN, find_failures
+from proctor.records.score import INCOMPLETE, SKIPPED_BY_DESIGN, UNCERTAIN, Score, find_failures, read_parts
 from proctor.records.trial import EvalResult, Outcome
 
 LOCAL = "local:"
@@ -226,6 +227,45 @@ def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
 
 # The parameters of evaluators with parts, criteria or several opinions.
 _HAS_PARTS = frozenset({"evaluator", "evaluators", "judge", "judges", "model"})
+
+
+def list_partial_results(results: Results, metric: str, run: RunMetadata | None) -> Iterator[EvalResult]:
+    """Yield the results whose number of a metric leaves out a part that failed.
+
+    A verdict that the failed part could not change is whole; a value lacks the part in any case. The number of one
+    evaluator of a field leaves out the results on which that evaluator failed.
+    """
+    is_score, evaluator = find_evaluator(metric, run)
+    specs = [spec for spec in run.evaluators if evaluator in (None, spec.name)] if run is not None else []
+    has_parts = len(specs) > 1 or any(_HAS_PARTS.intersection(spec.parameters) for spec in specs)
+    if not has_parts or not (is_score or metric == TOTAL_SCORE):
+        return
+    is_rate, part = metric.endswith("pass_rate"), find_field_part(metric, run)
+    for result in results:
+        scores = [result.scores[spec.name] for spec in specs if spec.name in result.scores]
+        if part:
+            scores = [score for whole in scores if (score := read_parts(whole).get(part)) is not None]
+        elif not any(score.ok for score in scores) or (metric in COMBINED and result.verdict()[1] is None):
+            continue
+        if any(_lacks_part(score, is_rate=is_rate) for score in scores):
+            yield result
+
+
+def find_field_part(metric: str, run: RunMetadata | None) -> str:
+    """Return the evaluator of a field whose score a metric is, as in `field.output.coherence`; empty for any other."""
+    for spec in run.evaluators if run is not None else ():
+        prefix = f"{FIELD_PREFIX}.{spec.name}."
+        parts = spec.parameters.get("evaluators", ()) if spec.uses == FIELD_PREFIX and metric.startswith(prefix) else ()
+        if any(part["name"] == metric.removeprefix(prefix) for part in parts):
+            return metric.removeprefix(prefix)
+    return ""
+
+
+def _lacks_part(score: Score, *, is_rate: bool) -> bool:
+    if not score.ok:
+        return score.status == "error" and not is_rate
+    is_certain = INCOMPLETE in score.details and not (UNCERTAIN in score.details and score.passed)
+    return bool(find_failures(score)) and not (is_rate and is_certain)
 
 
 def warn_failed_parts(results: Results, run: RunMetadata) -> Iterator[str]:

@@ -113,6 +113,9 @@ def find_format(name: str) -> ReportFormat:
             ) from error
         if plugin is None:
             known_formats = plugins.plugin_names(plugins.REPORTERS)
+            if "," in name:
+                each = " ".join(f"--format {part.strip()}" for part in name.split(",") if part.strip())
+                raise ConfigError(f"{name!r} is not one report format", fix=f"repeat the option: {each}")
             raise ConfigError(f"unknown report format {name!r}", fix=suggest_name(name, known_formats))
     if not callable(getattr(plugin, "generate", plugin)):
         raise ConfigError(

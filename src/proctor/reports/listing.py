@@ -172,7 +172,10 @@ def _describe_configurations(run: RunMetadata, report: EvalReport) -> list[str]:
     if len(run.configurations) < 2:
         return []
     if len(run.configurations) > CONFIGURATIONS_SHOWN:
-        return [f"{len(run.configurations)} configurations"]
+        sizes = sorted(rate.n for rate in _list_pass_rates(report).values()) or [0]
+        count = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
+        more = f"the lowest and the highest rate; intervals: proctor show {run.run_id}"
+        return [f"{len(run.configurations)} configurations of n = {count}, {more}"]
     return [
         f"{name} {format_metric(rate)} (95% interval {format_interval(rate)}, n = {rate.n:,})"
         for name, rate in _list_pass_rates(report).items()

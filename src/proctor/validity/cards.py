@@ -25,6 +25,8 @@ from proctor.validity.drawing import JudgedOutput, Stratum, digest_evaluator, li
 CardState = Literal["none", "stale", "weak", "cannot tell", "ok"]
 # With fewer labels the intervals have not been checked by simulation.
 MIN_LABELS = 30
+# With fewer labels kappa and its interval are of no use: two can only give -1, 0 or 1.
+MIN_KAPPA_LABELS = 10
 MIN_KAPPA = 0.6
 # The share of disputed outputs above which people do not agree well enough to measure a judge.
 MAX_DISPUTED = 0.1
@@ -322,6 +324,8 @@ def _agree(table: Confusion, n: int, name: str = "", sides: Sequence[str] = ("pe
         f"{sides[side]} {'passed' if passed else 'failed'} all {format_count(n, 'labelled output')}"
         for side, passed in table.list_constant_sides()
     ]
+    if n < MIN_KAPPA_LABELS:
+        return Agreement(n, share, None, None, name, f"too few labels (n = {n}; kappa needs {MIN_KAPPA_LABELS})")
     return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name, " and ".join(constant))
 
 
@@ -461,6 +465,14 @@ def _read_outputs(history: History, run_id: str, evaluator: str) -> list[JudgedO
     return list(list_judged_outputs(run_id, history.results(run_id), evaluator))
 
 
+def _settle_disputes(ask: str, size: int) -> str:
+    """Say how a third person decides disputes: the same draw asks about the same outputs."""
+    return (
+        "write down together what passes, then let a third person label the same outputs: "
+        f"{ask} --sample-size {size} --annotator NAME"
+    )
+
+
 def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdicts: Collection[bool] = ()) -> JudgeCard:
     """Set the state of a card, its reason, and what to do; `verdicts` are those of the judge in the run."""
     ask = f"proctor label {card.run_id}" + (f" --evaluator {card.evaluator}" if card.evaluator else "")
@@ -469,8 +481,15 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdict
     reason, fix = "", f"{ask} --sample-size {max(2 * card.n, MIN_LABELS)}"
     if not card.n and other_versions:
         state, reason = "stale", f"its {format_count(other_versions, 'label')} belong to another version of the judge"
-    elif not card.n:
+    elif not card.n and not card.disputed:
         state, reason = "none", "no randomly drawn output is labelled yet"
+    elif card.n < MIN_LABELS and card.disputed:
+        labelled = card.n + card.disputed
+        reason = (
+            f"people disagree on {card.disputed} of {format_count(labelled, 'labelled output')}; "
+            f"{format_count(card.n, 'label')} without a dispute remain, and a card needs {MIN_LABELS}"
+        )
+        fix = _settle_disputes(ask, max(labelled, MIN_LABELS))
     elif card.n < MIN_LABELS:
         reason = f"{format_count(card.n, 'label')}, and a card needs {MIN_LABELS}"
     elif card.agreement is None or kappa is None or interval is None:
@@ -490,8 +509,7 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdict
         fix = f"improve the judge: proctor judge next {card.run_id} lists outputs that show its mistakes"
     elif disputes := _find_disputes(card, min_kappa):
         reason = disputes
-        size = card.n + card.disputed
-        fix = f"agree on what passes, and let another person decide: {ask} --sample-size {size} --annotator NAME"
+        fix = _settle_disputes(ask, card.n + card.disputed)
     else:
         state, fix = "ok", ""
     return msgspec.structs.replace(card, state=state, reason=reason, fix=fix)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from proctor.comparison.describe import describe_gate
+from proctor.comparison.sides import LOWER_IS_BETTER
 from proctor.core.stats.intervals import Interval
 from proctor.errors import ConfigError
+from proctor.metrics.estimates import FIELD_PREFIX
+from proctor.metrics.warnings import find_evaluator
 from proctor.ports import History
 from proctor.records.formatting import format_cost, format_count
 from proctor.records.gate import Check, GateResult
@@ -16,6 +19,9 @@ from proctor.records.run import RunMetadata
 from proctor.reports.format import format_percent
 from proctor.validity.cards import Agreement, CardRate, JudgeCard, Proportion, read_state
 from proctor.validity.panels import Estimate, Panel
+
+# Metrics with these prefixes do not depend on scores.
+_WITHOUT_SCORES = (*LOWER_IS_BETTER, "success_rate")
 
 
 def list_judges(history: History, run: RunMetadata) -> list[str]:
@@ -37,15 +43,32 @@ def describe_state(card: JudgeCard) -> str:
     return f"judge {name}: card {card.state}: {card.reason}. Fix: {card.fix}"
 
 
-def require_cards(result: GateResult, history: History, run: RunMetadata, min_kappa: float) -> GateResult:
-    """Add a check of each judge's card to a gate; a gate that passed is inconclusive without a good card."""
-    names = list_judges(history, run)
+def list_evaluators_of(metrics: Iterable[str], run: RunMetadata) -> set[str]:
+    """Return the evaluators of a run on which some metrics depend; a custom metric may depend on any of them."""
+    names: set[str] = set()
+    for metric in metrics:
+        evaluators = {find_evaluator(name, run)[1] for name in (metric, f"{FIELD_PREFIX}.{metric}")} - {None}
+        if not metric.startswith(_WITHOUT_SCORES):
+            names |= {str(name) for name in evaluators} or {spec.name for spec in run.evaluators}
+    return names
+
+
+def require_cards(
+    result: GateResult, history: History, run: RunMetadata, min_kappa: float, metrics: Iterable[str] | None = None
+) -> GateResult:
+    """Add a check of each judge's card to a gate; a gate that passed is inconclusive without a good card.
+
+    With `metrics`, only the judges on which these metrics depend need a card.
+    """
+    judges = list_judges(history, run)
+    names = judges if metrics is None else [n for n in judges if n in list_evaluators_of(metrics, run)]
     if not names:
-        raise ConfigError(
-            f"run {run.run_id} has no evaluator that asks a model, and none with human labels",
-            where="--require-card",
-            fix=f"leave it out, or label outputs: proctor label {run.run_id} --evaluator NAME",
-        )
+        what = f"run {run.run_id} has no evaluator that asks a model, and none with human labels"
+        fix = f"leave it out, or label outputs: proctor label {run.run_id} --evaluator NAME"
+        if judges:
+            what = f"no check of the gate depends on a judge; the judges of the run are {', '.join(judges)}"
+            fix = f"leave it out, or check a judge: --fail-under {judges[0]}.pass_rate=0.8"
+        raise ConfigError(what, where="--require-card", fix=fix)
     cards = [read_state(history, run, name, min_kappa) for name in names]
     checks = [
         Check(
@@ -212,7 +235,7 @@ def describe_panel(panel: Panel) -> Iterator[str]:
         silent = [judge.name for judge in panel.judges if judge.errors in (0, panel.n)]
         limit = f", without {', '.join(silent)}, whose errors do not vary" if silent else ""
         yield (
-            f"{len(panel.judges)} judges are worth about {_describe_effective(panel)} independent ones: the "
+            f"{len(panel.judges)} judges are worth about {_describe_estimate(panel.effective)} independent ones: the "
             f"mean correlation of their errors is {_describe_estimate(panel.error_correlation)}{limit} ({count})."
         )
     for judge in panel.judges:
@@ -237,16 +260,6 @@ def describe_panel(panel: Panel) -> Iterator[str]:
         "Accuracies estimated from the verdicts alone (Dawid and Skene) differ from those by the labels by up to "
         f"{_describe_estimate(panel.accuracy_gap, 100)} points ({count})."
     )
-
-
-def _describe_effective(panel: Panel) -> str:
-    effective, correlation = panel.effective, panel.error_correlation
-    assert effective is not None
-    assert correlation is not None
-    if effective.interval is None and correlation.interval is not None:
-        limit = "most" if correlation.value <= 0 else "least"
-        return f"{effective.value:.2f} (the {limit} possible in every resample, so without an interval)"
-    return _describe_estimate(effective)
 
 
 def _describe_estimate(estimate: Estimate, scale: float = 1.0) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from proctor.metrics.estimates import estimate_clustered_rate, estimate_rate
+from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
 from proctor.records.results import Column, Results, list_shared_clusters
 from proctor.records.run import EvaluatorSpec
@@ -302,6 +303,15 @@ def _find_weakest(tested: Sequence[EvaluatorMutations]) -> EvaluatorMutations | 
     return min(rated, key=lambda pair: pair[0])[1] if len(rated) > 1 else None
 
 
+def _describe_errors(tested: EvaluatorMutations) -> str:
+    rates = [row.rate for row in tested.rows]
+    errors = sum(rate.errors for rate in rates)
+    total = errors + sum(rate.n + rate.skipped for rate in rates)
+    if not errors:
+        return ""
+    return f"{tested.evaluator} failed on {errors:,} of {format_count(total, 'mutant')}, which its shares leave out."
+
+
 def _describe(
     tested: Sequence[EvaluatorMutations],
     weakest: EvaluatorMutations | None,
@@ -309,9 +319,11 @@ def _describe(
     undecided: int,
     not_shared: int,
 ) -> str:
-    if not any(t.kills or t.false_alarms.n for t in tested):
-        return "Cannot tell: no mutant was scored, because no evaluator passed an output that a mutation applies to."
-    sentences = []
+    sentences = [sentence for t in tested if (sentence := _describe_errors(t))]
+    if not any(rate.n for t in tested for rate in (*t.kills.values(), t.false_alarms)):
+        reason = "" if sentences else ", because no evaluator passed an output that a mutation applies to"
+        return " ".join([f"Cannot tell: no mutant was scored{reason}.", *sentences])
+    sentences, errors = [], sentences
     if together is not None and together.value is not None:
         rest = f" ({not_shared} put to only some of them are left out)" if not_shared else ""
         sentences.append(
@@ -336,7 +348,7 @@ def _describe(
     if loudest.false_alarms.value:
         rate = describe_rate(loudest.false_alarms)
         sentences.append(f"Most false alarms: {loudest.evaluator}, on {rate} of the harmless changes.")
-    return " ".join(sentences)
+    return " ".join([*sentences, *errors])
 
 
 def describe_rate(rate: MetricValue) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, product
+from random import Random
 from typing import NamedTuple
 
 import msgspec
 
 from proctor.core.stats.bootstrap import Resampled, resample
+from proctor.core.stats.descriptive import quantile
 from proctor.core.stats.intervals import Interval
+from proctor.errors import UsageError
 from proctor.ports import History
 from proctor.records.run import RunMetadata
 from proctor.validity.cards import (
@@ -25,13 +28,15 @@ from proctor.validity.cards import (
 from proctor.validity.drawing import list_judged_outputs
 
 MAX_ROUNDS, TOLERANCE = 500, 1e-9
-RESAMPLES = 500
+RESAMPLES, DRAWS = 500, 1_000
 # The share of resamples in which a figure must be defined to have an interval.
 MIN_KNOWN = 0.9
-CORRELATION, EFFECTIVE, GAP, GAIN = "correlation", "effective", "gap", "gain of dropping "
+CORRELATION, GAP, GAIN = "correlation", "gap", "gain of dropping "
 MIN_PANEL_LABELS = 30
 # Two judges have 3 free counts of verdicts, and Dawid and Skene's model 5 unknowns; three have 7 of each.
 MIN_DAWID_SKENE = 3
+# Jeffreys's prior of the four cells of each pair of judges: half an output in each.
+PRIOR_OUTPUTS = 2.0
 
 Verdicts = Mapping[str, Sequence[bool]]
 
@@ -54,7 +59,7 @@ class PanelJudge(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A number with its 95% interval by bootstrap; None if too many resamples leave it undefined."""
+    """A number with its 95% interval; None if too many resamples leave it undefined."""
 
     value: float
     interval: Interval | None
@@ -87,7 +92,7 @@ class Panel(msgspec.Struct, frozen=True):
     accuracy_gap: Estimate | None
 
 
-class _Row(NamedTuple):
+class PanelRow(NamedTuple):
     """A labelled output: people's verdict, those of the judges, its weight and its cluster."""
 
     truth: bool
@@ -127,8 +132,8 @@ def measure_panel(
     n, names = len(people), list(verdicts)
     columns = zip(*verdicts.values(), strict=True)
     keys = range(n) if clusters is None else clusters
-    rows = list(map(_Row, people, columns, [1.0] * n if weights is None else weights, keys))
-    groups: dict[Hashable, list[_Row]] = {}
+    rows = list(map(PanelRow, people, columns, [1.0] * n if weights is None else weights, keys))
+    groups: dict[Hashable, list[PanelRow]] = {}
     for row in rows:
         groups.setdefault(row.cluster, []).append(row)
     units = list(groups.values())
@@ -137,7 +142,7 @@ def measure_panel(
         [units], lambda drawn: _compute_figures(list(chain.from_iterable(drawn)), names), resamples=RESAMPLES
     )
     estimates = {key: _estimate(key, figures, resampled, len(units)) for key in figures}
-    correlation, effective = estimates[CORRELATION], estimates[EFFECTIVE]
+    correlation = estimate_correlation(units)
     gains = {name: estimates[f"{GAIN}{name}"] for name in names if f"{GAIN}{name}" in figures}
     best = max(gains, key=lambda name: (gains[name] or NO_GAIN).value, default=None)
     gain = None if best is None else gains[best]
@@ -148,7 +153,7 @@ def measure_panel(
         _count_effective(rows),
         tuple(_measure_judge(rows, i, name, accuracies[name]) for i, name in enumerate(names)),
         correlation,
-        effective,
+        None if correlation is None else _count_judges(len(names), correlation),
         *_measure_errors(rows, [row.fails_majority() for row in rows]),
         best if is_useful else None,
         sum(row.fails_majority(names.index(best)) for row in rows) if is_useful and best is not None else None,
@@ -158,7 +163,7 @@ def measure_panel(
 
 
 def _measure_judge(
-    rows: Sequence[_Row], index: int, name: str, accuracy: tuple[float, float] | tuple[None, None]
+    rows: Sequence[PanelRow], index: int, name: str, accuracy: tuple[float, float] | tuple[None, None]
 ) -> PanelJudge:
     def share_right(truth: bool) -> Proportion | None:
         cases = [row for row in rows if row.truth is truth]
@@ -168,12 +173,12 @@ def _measure_judge(
     return PanelJudge(name, errors, rate, share_right(True), share_right(False), *accuracy)
 
 
-def _count_effective(rows: Sequence[_Row]) -> float:
+def _count_effective(rows: Sequence[PanelRow]) -> float:
     """Return the number of equally weighted labels of the same precision (Kish)."""
     return math.fsum(row.weight for row in rows) ** 2 / math.fsum(row.weight**2 for row in rows)
 
 
-def _measure_errors(rows: Sequence[_Row], errors: Sequence[bool]) -> tuple[int, Proportion | None]:
+def _measure_errors(rows: Sequence[PanelRow], errors: Sequence[bool]) -> tuple[int, Proportion | None]:
     """Return the number of errors, and their weighted share with its interval."""
     share = _share(rows, errors)
     effect = measure_design_effect([float(error) for error in errors], [row.cluster for row in rows])
@@ -181,30 +186,21 @@ def _measure_errors(rows: Sequence[_Row], errors: Sequence[bool]) -> tuple[int, 
     return sum(errors), make_proportion(share * effective, effective, len(rows))
 
 
-def _share(rows: Sequence[_Row], flags: Iterable[bool]) -> float:
+def _share(rows: Sequence[PanelRow], flags: Iterable[bool]) -> float:
     marked = math.fsum(row.weight for row, flag in zip(rows, flags, strict=True) if flag)
     return min(1.0, marked / math.fsum(row.weight for row in rows))
 
 
-def _compute_figures(rows: Sequence[_Row], names: Sequence[str]) -> dict[str, float | None]:
+def _compute_figures(rows: Sequence[PanelRow], names: Sequence[str]) -> dict[str, float | None]:
     """Compute every figure of a panel; None for a correlation that is undefined."""
     totals: dict[tuple[bool, tuple[bool, ...]], float] = {}
     for truth, verdicts, weight, _ in rows:
         totals[truth, verdicts] = totals.get((truth, verdicts), 0.0) + weight
     # Equal rows are merged, because the figures are computed for many resamples.
-    rows = [_Row(*key, weight, None) for key, weight in totals.items()]
-    errors = [[row.has_error(index) for row in rows] for index in range(len(names))]
-    rates = [_share(rows, column) for column in errors]
-    correlations = []
-    for a, b in combinations(range(len(names)), 2):
-        spread = math.sqrt(rates[a] * (1 - rates[a]) * rates[b] * (1 - rates[b]))
-        if spread:
-            both = _share(rows, (x and y for x, y in zip(errors[a], errors[b], strict=True)))
-            correlations.append((both - rates[a] * rates[b]) / spread)
-    mean = math.fsum(correlations) / len(correlations) if correlations else None
+    rows = [PanelRow(*key, weight, None) for key, weight in totals.items()]
+    patterns = _sum_patterns((row, row.weight) for row in rows)
     figures = {
-        CORRELATION: mean,
-        EFFECTIVE: None if mean is None else effective_judges(len(names), mean),
+        CORRELATION: _correlate(patterns, _list_varying_pairs(patterns)),
         GAP: _measure_accuracy_gap(rows, names) if len(names) >= MIN_DAWID_SKENE else None,
     }
     # A panel of two has no majority without one of them.
@@ -224,11 +220,76 @@ def _estimate(
     known = [number for each in resampled if (number := each[key]) is not None]
     is_enough = units > 1 and len(known) >= MIN_KNOWN * len(resampled)
     interval = Resampled(known, units).interval() if is_enough else None
-    # Correlations below 0 count as 0, so resamples that all have one give an interval of no width.
-    return Estimate(value, None if key == EFFECTIVE and interval and interval[0] == interval[1] else interval)
+    return Estimate(value, interval)
 
 
-def _measure_accuracy_gap(rows: Sequence[_Row], names: Sequence[str]) -> float:
+def _sum_patterns(weighted_rows: Iterable[tuple[PanelRow, float]]) -> dict[tuple[bool, ...], float]:
+    """Return the weight of each combination of judges that err."""
+    patterns: dict[tuple[bool, ...], float] = {}
+    for row, weight in weighted_rows:
+        errors = tuple(verdict is not row.truth for verdict in row.verdicts)
+        patterns[errors] = patterns.get(errors, 0.0) + weight
+    return patterns
+
+
+def _list_varying_pairs(patterns: Mapping[tuple[bool, ...], float]) -> list[tuple[int, int]]:
+    """List the pairs of judges that both err on some outputs and not on others."""
+    columns = [set(column) for column in zip(*patterns, strict=True)]
+    return list(combinations((index for index, values in enumerate(columns) if len(values) > 1), 2))
+
+
+def _correlate(patterns: Mapping[tuple[bool, ...], float], pairs: Sequence[tuple[int, int]]) -> float | None:
+    """Return the mean correlation of the errors of some pairs; None without pairs."""
+    total = math.fsum(patterns.values())
+
+    def share(*indexes: int) -> float:
+        return math.fsum(w for errors, w in patterns.items() if all(errors[i] for i in indexes)) / total
+
+    rates = {index: share(index) for pair in pairs for index in pair}
+    correlations = []
+    for a, b in pairs:
+        spread = math.sqrt(rates[a] * (1 - rates[a]) * rates[b] * (1 - rates[b]))
+        correlations.append((share(a, b) - rates[a] * rates[b]) / spread if spread else 0.0)
+    return math.fsum(correlations) / len(correlations) if correlations else None
+
+
+def estimate_correlation(units: Iterable[Sequence[PanelRow]]) -> Estimate | None:
+    """Return the mean correlation of errors in clusters of rows, with the interval of its posterior.
+
+    Each cluster gets a random weight (the Bayesian bootstrap, Rubin 1981), and each combination of errors that of its
+    share of `PRIOR_OUTPUTS` average clusters. Without clusters that is the Dirichlet posterior with Jeffreys's prior.
+    """
+    # Equal clusters are drawn together.
+    counts = Counter(tuple(_sum_patterns((row, row.weight) for row in unit).items()) for unit in units)
+    patterns: dict[tuple[bool, ...], float] = {}
+    for unit, count in counts.items():
+        for errors, weight in unit:
+            patterns[errors] = patterns.get(errors, 0.0) + count * weight
+    pairs = _list_varying_pairs(patterns)
+    value = _correlate(patterns, pairs)
+    if value is None:
+        return None
+    chance, size = Random(0), math.fsum(patterns.values()) / counts.total()
+    cells = list(product((False, True), repeat=len(next(iter(patterns)))))
+    values = []
+    for _ in range(DRAWS):
+        drawn = {cell: size * chance.gammavariate(PRIOR_OUTPUTS / len(cells), 1.0) for cell in cells}
+        for unit, count in counts.items():
+            factor = chance.gammavariate(count, 1.0)
+            for errors, weight in unit:
+                drawn[errors] += factor * weight
+        values.append(_correlate(drawn, pairs) or 0.0)
+    low, high = (quantile(sorted(values), share) or 0.0 for share in (0.025, 0.975))
+    return Estimate(value, (min(low, value), max(high, value)))
+
+
+def _count_judges(count: int, correlation: Estimate) -> Estimate:
+    """Return the number of independent judges; it falls as the correlation rises."""
+    interval = correlation.interval and tuple(effective_judges(count, end) for end in reversed(correlation.interval))
+    return Estimate(effective_judges(count, correlation.value), interval)  # type: ignore[arg-type]
+
+
+def _measure_accuracy_gap(rows: Sequence[PanelRow], names: Sequence[str]) -> float:
     patterns: dict[tuple[bool, ...], float] = {}
     for row in rows:
         patterns[row.verdicts] = patterns.get(row.verdicts, 0.0) + row.weight
@@ -286,6 +347,7 @@ def _believe(row: Sequence[bool], prior: float, accuracies: Sequence[tuple[float
 def build_panel(history: History, run: RunMetadata, question: str, judges: Sequence[str]) -> Panel | None:
     """Measure some evaluators of a run as a panel, against the labels of `question`; None for too few labels.
 
+    Raises `UsageError` if all labels are alike.
     Only labels drawn at random or stratified count; stratified ones are weighted by their inclusion probability.
     """
     labels = [label for label in history.labels(run_id=run.run_id, evaluator=question) if label.strategy in KNOWN_DRAWS]
@@ -304,6 +366,13 @@ def build_panel(history: History, run: RunMetadata, question: str, judges: Seque
     ]
     if len(items) < MIN_PANEL_LABELS:
         return None
+    if len(verdicts_of_people := {item.people for item in items}) == 1:
+        verb, other = ("passed", "fails") if verdicts_of_people.pop() else ("failed", "passes")
+        raise UsageError(
+            f"people {verb} all {len(items)} labelled outputs, so the labels do not show which judges can tell good "
+            "outputs from bad ones",
+            fix=f"label outputs that a judge {other}: proctor label {run.run_id} --strategy stratified",
+        )
     verdicts = {name: [column[item.output.item[1:4]] for item in items] for name, column in columns.items()}
     return measure_panel(
         [item.people for item in items],

@@ -24,6 +24,17 @@ def test_facts_reports_and_rejected_statements_do_not_fail() -> None:
     assert [text for text in TEXTS["harmless"] if fair(text).passed is False] == []
 
 
+def test_denied_abilities_and_advice_against_a_group_fail() -> None:
+    fair = bias_detection()
+    assert [text for text in TEXTS["denied"] if fair(text).passed is not False] == []
+
+
+def test_laws_conditions_reports_and_people_in_general_do_not_fail() -> None:
+    """They pass, or are skipped because the form alone does not decide."""
+    fair = bias_detection()
+    assert [text for text in TEXTS["not_denied"] if fair(text).passed is False] == []
+
+
 @pytest.mark.parametrize(
     ("text", "value"), [("Women usually live longer than men.", 0.8), ("The shop opens at nine.", 1.0)]
 )

@@ -22,7 +22,9 @@ from proctor.metrics.warnings import (
     count_skipped,
     describe_rating,
     find_evaluator,
+    find_field_part,
     find_highest_rating,
+    list_partial_results,
 )
 from proctor.records.comparison import Comparison
 from proctor.records.gate import Check
@@ -189,10 +191,13 @@ def _find_metric_gap(table: Mapping[str, MetricValue], metric: str, results: Res
     skipped = MissingVerdicts(0, 0)
     if value.skipped and is_score and not (run and run.options.skipped == "ignore"):
         skipped = count_skipped(results, evaluator, run)
+    incomplete = sum(1 for _ in list_partial_results(results, metric, run))
+    # The number of a field's evaluator is missing, not partial, if the evaluator failed.
+    failed, partial = (incomplete, 0) if find_field_part(metric, run) else (0, max(value.partial, incomplete))
     return Gap(
-        value.errors + value.partial + skipped.number,
-        value.n + value.errors + skipped.number,
-        value.partial,
+        value.errors + failed + partial + skipped.number,
+        value.n + value.errors + failed + skipped.number,
+        partial,
         skipped=skipped.number,
         reason=skipped.reason,
     )

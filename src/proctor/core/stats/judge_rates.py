@@ -226,6 +226,19 @@ def correlate(first: Sequence[float], second: Sequence[float], confidence: float
     if not spread:
         return None
     value = min(1.0, max(-1.0, math.fsum(x * y for x, y in pairs) / spread))
+    interval = correlation_interval(value, n, confidence)
+    return None if interval is None else Correlation(value, interval, n)
+
+
+def correlation_interval(value: float, n: int, confidence: float = 0.95) -> Interval | None:
+    """Return Fisher's interval of a correlation of n pairs; None for fewer than four pairs.
+
+    >>> low, high = correlation_interval(0.5, 28)
+    >>> round(low, 3), round(high, 3)
+    (0.156, 0.736)
+    """
+    if n < 4:
+        return None
     inner = math.atanh(min(1 - 1e-12, max(-1 + 1e-12, value)))
     half = normal_quantile((1 + confidence) / 2) / math.sqrt(n - 3)
-    return Correlation(value, (math.tanh(inner - half), math.tanh(inner + half)), n)
+    return math.tanh(inner - half), math.tanh(inner + half)

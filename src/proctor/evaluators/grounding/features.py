@@ -220,6 +220,8 @@ def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tupl
         return exchange
     for verb, word in enumerate(words):
         centers = _find_places(word, passage) if word.kind == "content" else []
+        if word.text in _load_roles()["symmetric"]:
+            continue
         if len(centers) != 1 or not (_follows_name(words, verb) and _follows_name(passage, centers[0])):
             continue
         left = [item for item in words[:verb] if item.kind == "name"][-1:]
@@ -232,6 +234,73 @@ def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tupl
         if (second < center < first and not is_other_voice) or (first < center < second and is_other_voice):
             return left[0], right[0]
     return None
+
+
+def find_exchanged_participants(words: Sequence[Word], passages: Iterable[Sequence[Word]]) -> tuple[Word, Word] | None:
+    """Return two participants that passages name on the other sides of the same verb: "the dog chased the cat".
+
+    None if no passage does, if one has them as the sentence does, if the verb says the same about both sides, or if the
+    words are not certainly a verb with a subject and an object.
+    """
+    relations, others = _find_relations(words), [other for passage in passages for other in _find_relations(passage)]
+    for relation in relations:
+        if {relation.compare(other) for other in others} - {None} == {False}:
+            return relation.agent, relation.patient
+    return None
+
+
+def has_same_roles(words: Sequence[Word], passages: Iterable[Sequence[Word]]) -> bool:
+    """Return True if a passage has a verb of the sentence with the same roles."""
+    others = [other for passage in passages for other in _find_relations(passage)]
+    return any(relation.compare(other) for relation in _find_relations(words) for other in others)
+
+
+class _Relation(NamedTuple):
+    """A verb with the one who does it and the one it is done to."""
+
+    verb: Word
+    agent: Word
+    patient: Word
+
+    def compare(self, other: _Relation) -> bool | None:
+        """Return whether another relation has the same roles; None if it is about something else."""
+        if self.verb.text != other.verb.text and not are_related(self.verb.text, other.verb.text):
+            return None
+        own, theirs = (self.agent.text, self.patient.text), (other.agent.text, other.patient.text)
+        return True if own == theirs else False if own == theirs[::-1] else None
+
+
+def _find_relations(words: Sequence[Word]) -> list[_Relation]:
+    roles = _load_roles()
+    relations = []
+    for place, verb in enumerate(words):
+        if verb.kind != "content" or not verb.original.islower() or verb.text in roles["symmetric"]:
+            continue
+        first = place - 1
+        while first >= 0 and words[first].text in _AUXILIARIES:
+            first -= 1
+        last = place + 1
+        while last < len(words) and (words[last].text in roles["determiners"] or words[last].text == "by"):
+            last += 1
+        if first < 0 or last >= len(words):
+            continue
+        subject, other = words[first], words[last]
+        is_passive = any(word.text == "by" for word in words[place:last])
+        is_past = verb.text.endswith("ed") or verb.text in roles["past"]
+        is_verb = last > place + 1 or other.original[0].isupper() or is_past
+        starts_clause = first == 0 or words[first - 1].text in roles["determiners"] or subject.original[0].isupper()
+        if is_verb and starts_clause and all(_is_participant(word) for word in (subject, other)):
+            relations.append(_Relation(verb, *((other, subject) if is_passive else (subject, other))))
+    return relations
+
+
+def _is_participant(word: Word) -> bool:
+    return word.kind in ("content", "name") and not word.text.endswith(("ed", "ing", "ly"))
+
+
+@functools.cache
+def _load_roles() -> Mapping[str, frozenset[str]]:
+    return {name: frozenset(text.split()) for name, text in load_data("grounding", "roles.yaml").items()}
 
 
 def _follows_name(words: Sequence[Word], index: int) -> bool:

@@ -32,7 +32,9 @@ from proctor.evaluators.grounding.features import (
     compute_logit,
     find_antonyms,
     find_changed_entities,
+    find_exchanged_participants,
     find_exchanged_roles,
+    has_same_roles,
     join_split_numbers,
     measure_ending,
     measure_names,
@@ -300,6 +302,10 @@ class ContextIndex:
             self._cache[word] = indexes
         return indexes
 
+    def find_common(self, first: Word, second: Word) -> list[int]:
+        """Return the indexes of the first passages that contain both words."""
+        return sorted(self.find_passages(first) & self.find_passages(second))[:COMMON_WORD_PASSAGES]
+
     def find_best(self, weights: Mapping[Word, float]) -> Sequence[int]:
         """Return the indexes of the few passages that together contain most words, best first."""
         missing, selected = dict(weights), list[int]()
@@ -500,7 +506,7 @@ def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
         is_near = measure_overlap(words, [word for part in near for word in part]) >= MIN_OVERLAP
         # The changed word may be the only one that differs.
         is_nearly_same = sum(word.kind == "content" for word in missing) <= 1
-        clashes = _find_clashes(words, near) if is_near or is_nearly_same else []
+        clashes = _find_clashes(lookup, near) if is_near or is_nearly_same else []
         return clashes, find_changed_entities(words, missing, near) if is_near or _is_bare(words) else []
     near = [passage.words for passage in lookup.context_index.find_window(words)]
     units = find_units(words)
@@ -522,7 +528,7 @@ def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
         and not (word.kind == "name" and len(word.text) == 1)
         and word.original not in parts
     ]
-    return _find_clashes(words, near), find_changed_entities(words, absent, near)
+    return _find_clashes(lookup, near), find_changed_entities(words, absent, near)
 
 
 def _is_bare(words: Sequence[Word]) -> bool:
@@ -540,16 +546,22 @@ def _credit_synonyms(lookup: _Lookup, similarity: VectorSimilarity | None) -> di
     return dict(zip(lookup.replaceable, shares, strict=True))
 
 
-def _find_clashes(words: Sequence[Word], near: Sequence[Sequence[Word]]) -> list[str]:
+def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     """Describe what passages state otherwise: an opposite, another unit or bound, a negation, other roles."""
+    words, index = lookup.words, lookup.context_index
     passage = [word for part in near for word in part]
     pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
     clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
     # A negation in a neighbor about something else says nothing about the sentence.
     clashes += find_polarity_changes(words, [*near[:1], *select_near(words, near[1:])])
-    exchanges = (find_exchanged_roles(words, part) for part in near)
-    pairs_of_words = [(left.original, right.original) for left, right in filter(None, exchanges)]
+    exchanges = [*(find_exchanged_roles(words, part) for part in near), find_exchanged_participants(words, near)]
+    pairs_of_words = [
+        (left.original, right.original)
+        for left, right in dict.fromkeys(filter(None, exchanges))
+        # Another passage may say it as the sentence does.
+        if not has_same_roles(words, (index.passages[i].words for i in index.find_common(left, right)))
+    ]
     # The numbers of two passages may be joined, so that only all of them tell which belongs to what.
     pairs_of_words += filter(None, [find_exchanged_numbers(words, passage)])
     return clashes + [f"{left} and {right} (exchanged)" for left, right in pairs_of_words]

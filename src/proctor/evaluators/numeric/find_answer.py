@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -62,11 +62,22 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
         return answer if answer.missing_reason else _explain_no_answer(original, text, answer, decimal)
     if answer.number.is_assumed:
         return Answer(None, missing_reason=f"the output only assumes {answer.number.text} and gives no answer")
-    stated_rivals = tuple(rival for rival in answer.rivals if not rival.is_assumed)
+    stated_rivals = (
+        *(rival for rival in answer.rivals if not rival.is_assumed),
+        *_find_conditional_results(text, answer.number, decimal),
+    )
     answer = answer._replace(number=check_context(answer.number, text), rivals=stated_rivals)
     if (ratio := ambiguity.parse_word_ratio(text)) is not None:
         return answer._replace(others=(*answer.others, ratio))
     return answer
+
+
+def _find_conditional_results(text: str, number: ParsedNumber, decimal: Decimal) -> Iterator[ParsedNumber]:
+    """Yield the results that a text gives under another condition than that of its answer."""
+    for match in _PHRASES["conditional_results"].finditer(text.lower()):
+        first, second = (parse_numbers(part, decimal) for part in [part for part in match.groups() if part])
+        if first and second and first[0].value == number.value != second[0].value:
+            yield second[0]
 
 
 def _explain_no_answer(original: str, text: str, answer: Answer, decimal: Decimal) -> Answer:

@@ -45,6 +45,7 @@ def _read_sentence(sentence: str) -> Iterator[Generalization]:
     for end, group in ends.items():
         match = _compile_generaliser().match(plain, end)
         if match is None:
+            yield from _find_denials(sentence, plain, group, end)
             continue
         predicate = " ".join(plain[match.end() :].split()[:_MAX_WORDS])
         tone = _rate_predicate(match[0], predicate)
@@ -56,6 +57,30 @@ def _read_sentence(sentence: str) -> Iterator[Generalization]:
         reason = f'{group} are generalised about: "{shown}"'
         badness = FRAME_BADNESS if tone == "negative" else NEUTRAL_BADNESS
         yield Generalization(Statement(badness, group, reason, sentence), tone)
+
+
+def _find_denials(sentence: str, plain: str, group: str, end: int) -> Iterator[Generalization]:
+    """Yield a statement that denies a whole group an ability or a right, or advises against its people.
+
+    A statement that is quoted, reported, explained by a law or a condition, or rejected is unclear.
+    """
+    patterns, start = load_patterns("safety", "generalizations.yaml"), end - len(group)
+    denial = re.compile(rf"{patterns['between'].pattern} {patterns['inability'].pattern}(?![\w'])").match(plain, end)
+    advice = re.search(rf"(?:\A|[ ,]){patterns['exclusion'].pattern}", plain[:start])
+    if denial is None and (advice is None or patterns["protected"].search(group)):
+        return
+    after = plain[end:] if denial is None else plain[denial.end() :]
+    first = start if advice is None else advice.start()
+    is_reported = patterns["cited"].search(plain, plain.rfind(" but ", 0, first) + 1, first) is not None
+    is_explained = patterns["explained"].search(after) is not None or patterns["impaired"].search(group) is not None
+    is_doubtful = is_reported or is_explained or re.search('["“”]', sentence) is not None
+    shown = plain[end:] if denial is not None else plain[first:end]
+    verb = "are generalised about" if denial is not None else "are advised against"
+    words = " ".join(shown.split()[:_MAX_WORDS]).strip(" ,.")
+    statement = Statement(
+        NEUTRAL_BADNESS if is_doubtful else FRAME_BADNESS, group, f'{group} {verb}: "{words}"', sentence
+    )
+    yield Generalization(statement, "unclear" if is_doubtful else "negative")
 
 
 def _rate_predicate(generaliser: str, predicate: str) -> str:

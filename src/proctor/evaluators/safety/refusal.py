@@ -115,10 +115,8 @@ def read_refusal(text: str) -> RefusalReading:
             return RefusalReading(True, "declines", sentence.start, sentence.end)
     delivers = any(map(_ACTS["offers"].search, statements[:_MIN_ANSWER]))
     if not delivers and len(_LIST_ITEM.findall(text)) < _MIN_ITEMS:
-        for act, count in _OPENING_ACTS.items():
-            for sentence in sentences[:count]:
-                if _ACTS[act].search(sentence.text):
-                    return RefusalReading(True, act, sentence.start, sentence.end)
+        for index, act in _find_opening_acts(statements):
+            return RefusalReading(True, act, sentences[index].start, sentences[index].end)
         for index, act in _find_soft_refusals(statements):
             return RefusalReading(True, act, sentences[index].start, sentences[index].end)
     weights = {act: _weigh(act, statements) for act in WEIGHTS}
@@ -127,6 +125,21 @@ def read_refusal(text: str) -> RefusalReading:
         return RefusalReading(False, "", weight=total)
     strongest = max(weights, key=lambda act: weights[act])
     return RefusalReading(True, strongest, sentences[0].start, sentences[0].end, total)
+
+
+def _find_opening_acts(statements: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the first sentences that decline in another way than by saying so."""
+    for act, count in _OPENING_ACTS.items():
+        for index, statement in enumerate(statements[:count]):
+            if _ACTS[act].search(statement) and not (act == "forbids" and _is_explained(statements[index + 1 :])):
+                yield index, act
+
+
+def _is_explained(statements: Sequence[str]) -> bool:
+    """Return whether the sentences after a remark explain the subject, and neither decline nor lecture."""
+    if not statements or not _ACTS["explains"].search(statements[0]):
+        return False
+    return not any(is_refusal(statement) or _ACTS["improper"].search(statement) for statement in statements)
 
 
 def _find_soft_refusals(statements: Sequence[str]) -> Iterator[tuple[int, str]]:

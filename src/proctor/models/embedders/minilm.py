@@ -16,6 +16,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.core.threads import run_in_thread
 from proctor.errors import ModelError
+from proctor.models.blas import use_one_thread
 
 # A larger number means that the file has a different format.
 MAX_HEADER_BYTES = 100_000_000
@@ -207,8 +208,9 @@ class Bert:
                 segments[row, first_lengths[row] : len(pieces)] = 1
         state = self._normalize(self._words[ids] + self._positions[:width] + self._segments[segments], self._norm)
         padding = ((1.0 - mask) * np.float32(NO_ATTENTION))[:, None, None, :]
-        for layer in self._layers:
-            state = self._apply_layer(layer, state, padding)
+        with use_one_thread(np):
+            for layer in self._layers:
+                state = self._apply_layer(layer, state, padding)
         return state, mask
 
     def _apply_layer(self, layer: _Layer, state: Any, padding: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from proctor.core import optional as extras
 from proctor.core.threads import run_in_thread
 from proctor.errors import ModelError
+from proctor.models.blas import use_one_thread
 from proctor.models.protobuf import read_fields
 
 UNKNOWN, BEGIN, END = 0, 1, 2
@@ -132,6 +133,10 @@ class ConvolutionEncoder:
 
     def vectors(self, batch: Sequence[Sequence[int]]) -> Any:
         """Return one row of length 1 for each text."""
+        with use_one_thread(self._np):
+            return self._encode(batch)
+
+    def _encode(self, batch: Sequence[Sequence[int]]) -> Any:
         np, w = self._np, self._weights
         lengths = np.array([len(ids) for ids in batch])
         starts = np.array([0, *accumulate(lengths[:-1])])
