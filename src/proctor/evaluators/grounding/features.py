@@ -25,6 +25,8 @@ _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _AUXILIARIES = frozenset({"is", "are", "was", "were", "be", "been", "being", "got", "has", "have", "had"})
 # A passage with this share of the content words is about the same.
 _MIN_NEAR = 0.3
+# More words are a list or code, not a sentence with a subject and an object.
+_MAX_ROLE_WORDS = 200
 _STEM_ENDINGS = ("ing", "ed", "es", "s", "ly", "e")
 _MIN_STEM = 3
 # Numbers as tokenizers and some corpora write them: "735 , 000", "3 . 5 million", "-LRB-".
@@ -215,6 +217,8 @@ def _is_short_form(word: Word, other: Word) -> bool:
 
 def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tuple[Word, Word] | None:
     """Return two names that have changed places around a verb ("A paid B", "B paid A") or around "from … to"."""
+    if max(len(words), len(passage)) > _MAX_ROLE_WORDS:
+        return None
     exchange = _find_exchanged_ends(words, passage)
     if exchange:
         return exchange
@@ -271,6 +275,8 @@ class _Relation(NamedTuple):
 
 
 def _find_relations(words: Sequence[Word]) -> list[_Relation]:
+    if len(words) > _MAX_ROLE_WORDS:
+        return []
     roles = _load_roles()
     relations = []
     for place, verb in enumerate(words):
