@@ -6,7 +6,7 @@ import functools
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, ClassVar, assert_type
 
 from proctor import (
     Dataset,
@@ -88,6 +88,15 @@ class Chain:
         return values["question"]
 
 
+class FrameworkAgent:
+    """As agents of Pydantic AI and the OpenAI Agents SDK are typed."""
+
+    handoffs: ClassVar[list[str]] = []
+
+    async def run(self, prompt: str, *, infer_name: bool = True) -> str:
+        return f"{prompt} {infer_name}"
+
+
 class AsyncChain:
     async def ainvoke(self, values: Any) -> str:
         return str(values)
@@ -109,6 +118,7 @@ def targets() -> None:
     evaluate(Agent().execute, SAMPLES, exact_match)
     evaluate(Chain(), SAMPLES, exact_match)
     evaluate(AsyncChain(), SAMPLES, exact_match)
+    evaluate(FrameworkAgent(), SAMPLES, exact_match)
     evaluate(Shouter(), SAMPLES, exact_match)
     evaluate("openai:gpt-4o-mini", SAMPLES, exact_match)
     evaluate("app.py:answer", SAMPLES, exact_match)
