@@ -71,6 +71,13 @@ def test_pages_list_every_regressed_case_once(history: Path) -> None:
         assert sorted(seen) == lost
 
 
+def test_the_largest_page_of_regressed_cases_has_fewer_than_2000_tokens(history: Path) -> None:
+    """All cases with their reasons are requested; the page ends early, at the worst 2.75 characters per token."""
+    text = Toolbox(str(history), "always").call("regressed_cases", {**PAIR, "limit": 100})
+    assert "more: offset=" in text
+    assert 4_000 < len(text) <= 2_000 * 2.75
+
+
 def test_a_comparison_has_intervals_n_and_a_verdict(history: Path) -> None:
     text = Toolbox(str(history)).call("compare_runs", PAIR)
     assert "strict_pass_rate: 77.5% vs 100.0%, -22.5 points (95% -" in text
