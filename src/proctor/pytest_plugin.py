@@ -45,8 +45,14 @@ def is_selected(config: pytest.Config, node_id: str) -> bool:
     """True if evals run: with --proctor, with `proctor` in -m, or if the test is named on the command line."""
     if config.getoption("--proctor") or MARKER in (config.getoption("-m") or ""):
         return True
-    named = [argument.replace("\\", "/") for argument in config.args if "::" in argument]
-    return any(node_id.partition("[")[0].endswith(argument.partition("[")[0].lstrip("./")) for argument in named)
+    named = [_short_node_id(argument) for argument in config.args if "::" in argument]
+    return any(f"{_short_node_id(node_id)}::".startswith(f"{name}::") for name in named)
+
+
+def _short_node_id(node_id: str) -> str:
+    """Return a node id without its folder, which may be relative to another one, and without parameters."""
+    file, *names = node_id.partition("[")[0].split("::")
+    return "::".join([file.replace("\\", "/").rpartition("/")[2], *names])
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -23,7 +23,7 @@ from proctor import (
     submit_dataset,
 )
 from proctor.datasets.dataset import IteratorDataset, make_source
-from proctor.errors import DatasetError, EvaluatorError, ProctorError, ResumeRefused
+from proctor.errors import ConfigError, DatasetError, EvaluatorError, ProctorError, ResumeRefused
 from proctor.records.results import ResultList
 from tests.support import run_command
 
@@ -213,6 +213,15 @@ def test_workers_score_them() -> None:
     scores = {result.sample_id: result.scores for result in report.results}
     assert scores["b"]["contains"].passed
     assert "cannot be built" in scores["z"]["no_such"].reason
+
+
+def test_functions_cannot_be_sent_to_workers() -> None:
+    """The run is refused before anything is sent."""
+    mailbox: InMemoryMailbox[Any] = InMemoryMailbox("requests")
+    samples = [Sample("a", "x", evaluators=(polite,))]
+    with pytest.raises(ConfigError, match="objects of this process: polite"):
+        evaluate(echo, Dataset(samples), workers=mailbox)
+    assert mailbox.approximate_count() == 0
 
 
 def test_resume_notices_a_changed_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ from proctor.wiring.prepare import (
     prepare,
 )
 from proctor.wiring.registry import Registry
-from proctor.wiring.sample_checks import restore_checks
+from proctor.wiring.sample_checks import SampleChecks, restore_checks
 from proctor.wiring.select_samples import select_plan_samples
 
 RAY = "ray"
@@ -193,6 +193,8 @@ async def execute(
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
     info = inspect_dataset(plan)
+    if controls.backend is not None and isinstance(plan.checks, SampleChecks):
+        plan.checks.require_names()
     plan = select_plan_samples(plan, history)
     if resume_from:
         stored_run = find_run_to_resume(history, resume_from, plan.name, is_retry=controls.retry_errors)

@@ -10,7 +10,7 @@ import msgspec
 
 from proctor.core.identity import compute_identity
 from proctor.datasets.problems import dataset_error
-from proctor.errors import EvaluatorError, Problem
+from proctor.errors import ConfigError, EvaluatorError, Problem
 from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.ports import SampleSource
 from proctor.records.run import DatasetInfo, EvaluatorSpec
@@ -91,6 +91,16 @@ class SampleChecks:
             return sample
         entries = tuple(stored for entry in sample.evaluators for stored, _ in self.resolve(entry))
         return msgspec.structs.replace(sample, evaluators=entries)
+
+    def require_names(self) -> None:
+        """Raise an error if an evaluator is an object of this process, which workers cannot build."""
+        if self._objects:
+            names = sorted({evaluator.spec.name for evaluator in self._objects.values()})
+            raise ConfigError(
+                f"samples have evaluators that are objects of this process: {', '.join(names)}",
+                where="evaluators",
+                fix="give them by name, as module:attribute or as in an eval file, or run without workers",
+            )
 
     def collect(self, source: SampleSource, info: DatasetInfo, evaluators: Sequence[BoundEvaluator] | None) -> None:
         """Read the evaluators of all samples and describe them in `specs`; one error reports all mistakes.
