@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from proctor.interop.imported import ImportedRun
+from proctor.records.results import ResultList
 
 FORMATS = Path(__file__).parents[3] / "shared" / "data" / "11_formats"
 HEAD_BYTES = 4096
@@ -32,8 +33,8 @@ def read_head(path: Path) -> bytes:
 
 
 def values(run: ImportedRun, name: str) -> list[float]:
-    """Return the values of one evaluator, in the order of the results."""
-    return [r.scores[name].value for r in run.results if name in r.scores and r.scores[name].value is not None]  # type: ignore[misc]
+    """Return the values of one evaluator that Proctor's metrics use, in the order of the results."""
+    return list(ResultList(run.results).column(name).values)
 
 
 def mean_by_sample(run: ImportedRun, name: str) -> float:

@@ -9,6 +9,7 @@ import pytest
 
 from proctor.errors import DatasetError
 from proctor.interop.readers.braintrust import read, recognize
+from proctor.records.results import ResultList
 from tests.interop.support import FORMATS, needs_public_files, outcomes, read_head, reference, values
 
 FOLDER = FORMATS / "braintrust"
@@ -53,6 +54,9 @@ def test_public_rows() -> None:
     assert len(file.samples) == 4
     assert (sum(values(run, "exact")), len(values(run, "exact"))) == (numbers["exact_sum"], numbers["exact_n"])
     assert (sum(values(run, "Overlap")), len(values(run, "Overlap"))) == (numbers["overlap_sum"], numbers["overlap_n"])
+    # Metrics count 2 errors of the task, and for Overlap 2 of the scorer.
+    columns = [ResultList(run.results).column(name) for name in ("exact", "Overlap")]
+    assert [(column.errors, column.skipped) for column in columns] == [(2, 0), (4, 0)]
     errors = [r.scores["Overlap"] for r in run.results if "Overlap" in r.scores and not r.scores["Overlap"].ok]
     assert [score.reason for score in errors] == ["ValueError: scorer failed"] * 2
 

@@ -58,7 +58,7 @@ def test_older_chats_have_other_keys(tmp_path: Path) -> None:
     (sample,) = read(path).samples
     assert (sample.input, sample.expected) == ([{"role": "user", "content": "hi"}], "hello")
     # Tags of samples are lists of words, so a text needs another key.
-    assert sample.metadata == {"tags_column": "x"}
+    assert sample.metadata == {"tags_value": "x"}
 
 
 def test_files_that_are_broken_or_of_proctor(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from proctor.core import resources
 from proctor.core.yaml_text import load_yaml
-from proctor.interop.run_builder import Notes, number_duplicates
-from proctor.records.sample import Sample, find_metadata_problems
+from proctor.interop.run_builder import Notes, make_sample, number_duplicates
+from proctor.records.sample import Sample
 
 # Names of message fields and roles in older chat datasets.
 _ROLES = {"human": "user", "gpt": "assistant", "ai": "assistant"}
@@ -57,13 +57,7 @@ def _make_sample(row: Mapping[str, Any], name: str, roles: Mapping[str, str | No
         if expected is None and value[-1].get("role") == "assistant" and len(value) > 1:
             *value, last = value
             expected = last.get("content")
-    return Sample(name, value, expected, make_metadata(rest))
-
-
-def make_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata; a value that does not fit a key with a fixed meaning gets another key."""
-    wrong = {key.removeprefix("metadata.") for key, _ in find_metadata_problems(values)}
-    return {f"{key}_column" if key in wrong else key: value for key, value in values.items()}
+    return make_sample(name, value, expected, rest)
 
 
 def is_chat(value: Any) -> bool:

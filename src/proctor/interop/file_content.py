@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import csv
+import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -15,10 +16,28 @@ from typing import Any
 from proctor.core.resources import describe_conversion, describe_decode_error, describe_json_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.datasets.files import MAX_LINE_BYTES, open_data
-from proctor.errors import DatasetError
+from proctor.errors import DatasetError, ProctorError
+from proctor.interop.imported import ImportedFile
 from proctor.records.sample import type_name
 
 _CUT = "check that the file is complete, and export it again"
+
+
+def explain_malformed(read: Callable[[Path], ImportedFile]) -> Callable[[Path], ImportedFile]:
+    """Make a reader raise one error that names the file if a part of it has an unexpected type or is missing."""
+
+    @functools.wraps(read)
+    def read_or_explain(path: Path) -> ImportedFile:
+        try:
+            return read(path)
+        except ProctorError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            tool = read.__module__.rpartition(".")[2]
+            what = f"not a file of {tool} as Proctor knows it: {type(error).__name__}: {error}"
+            raise DatasetError(what, where=str(path), fix=_CUT) from error
+
+    return read_or_explain
 
 
 def read_text(path: Path) -> str:

@@ -11,7 +11,7 @@ from proctor.interop.imported import ImportedRun
 from proctor.records import codec
 from proctor.records.formatting import format_count
 from proctor.records.numbers import is_number, token_count
-from proctor.records.sample import Sample
+from proctor.records.sample import Sample, find_metadata_problems
 from proctor.records.score import Score
 from proctor.records.session import Usage
 from proctor.records.trial import DEFAULT_CONFIGURATION, EvalResult, Failure, Trial
@@ -119,6 +119,21 @@ class RunBuilder:
         if passed is None and 0 < value < 1:
             self.notes.add("assumed", "score", f"without a verdict, passed from {THRESHOLD}")
         return Score(float(value), value >= THRESHOLD if passed is None else passed, text, extra)
+
+
+def make_sample(
+    name: Any, value: Any, expected: Any, metadata: Any, evaluators: tuple[Any, ...] = ()
+) -> Sample[Any, Any]:
+    """Make a sample; metadata that does not fit a key with a fixed meaning gets another key, and no input is "".
+
+    >>> make_sample(1, "x", None, {"tags": "news", "level": 2}).metadata
+    {'tags_value': 'news', 'level': 2}
+    """
+    if not isinstance(metadata, Mapping):
+        metadata = {} if metadata is None else {"metadata": metadata}
+    wrong = {key.removeprefix("metadata.") for key, _ in find_metadata_problems(metadata)}
+    renamed = {f"{key}_value" if key in wrong else str(key): item for key, item in metadata.items()}
+    return Sample(str(name), "" if value is None else value, expected, renamed, evaluators)
 
 
 def make_failure(text: Any, kind: Any = None, traceback: Any = None) -> Failure:

@@ -7,11 +7,27 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import has_all, parse_json, parse_time, read_header, read_json, read_records
+from proctor.interop.file_content import (
+    explain_malformed,
+    has_all,
+    parse_json,
+    parse_time,
+    read_header,
+    read_json,
+    read_records,
+)
 from proctor.interop.imported import ImportedFile, ImportedRun
-from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_usage, to_milliseconds
+from proctor.interop.run_builder import (
+    Notes,
+    RunBuilder,
+    make_failure,
+    make_id,
+    make_sample,
+    make_usage,
+    to_milliseconds,
+)
 from proctor.records.numbers import is_number
-from proctor.records.sample import TAGS, Sample
+from proctor.records.sample import TAGS
 from proctor.records.score import Score
 
 FORMAT = "braintrust"
@@ -27,6 +43,7 @@ def recognize(path: Path, head: bytes) -> bool:
     return has_all(head, _ROW_KEYS) or has_all(head, ["project_name", "experiment_name", "scores"])
 
 
+@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read the rows of an experiment, or its summary."""
     content = read_json(path) if path.suffix.lower() == ".json" else None
@@ -64,7 +81,9 @@ def _add_row(row: Mapping[str, Any], names: Mapping[str, str], builder: RunBuild
     if row.get("tags"):
         metadata[TAGS] = [str(tag) for tag in row["tags"]]
     # A row's own id names the trial, not the case: equal content is the same sample.
-    sample = Sample(make_id(row.get("input"), row.get("expected")), row.get("input"), row.get("expected"), metadata)
+    sample = make_sample(
+        make_id(row.get("input"), row.get("expected")), row.get("input"), row.get("expected"), metadata
+    )
     scores = {name: builder.score(value) for name, value in (row.get("scores") or {}).items()}
     for scorer, trace in scorer_errors.items():
         # The function `overlap` gives the score `Overlap`.

@@ -12,7 +12,7 @@ from typing import Any
 from proctor.datasets.arrow import read_arrow, read_parquet
 from proctor.errors import DatasetError
 from proctor.interop.columns import find_column, read_rows
-from proctor.interop.file_content import read_header, read_json, read_records, require_mapping
+from proctor.interop.file_content import explain_malformed, read_header, read_json, read_records, require_mapping
 from proctor.interop.imported import ImportedFile
 from proctor.interop.run_builder import Notes
 from proctor.records.sample import Sample
@@ -45,6 +45,7 @@ def _list_keys(head: bytes) -> list[str]:
     return []
 
 
+@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a file or a saved folder; the splits of a folder are in the ids and in the metadata."""
     notes = Notes()

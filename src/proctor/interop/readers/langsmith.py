@@ -7,9 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import has_all, nest_columns, parse_time, read_header, read_records
+from proctor.interop.file_content import explain_malformed, has_all, nest_columns, parse_time, read_header, read_records
 from proctor.interop.imported import ImportedFile
-from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_usage, to_milliseconds
+from proctor.interop.run_builder import (
+    Notes,
+    RunBuilder,
+    make_failure,
+    make_id,
+    make_sample,
+    make_usage,
+    to_milliseconds,
+)
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
@@ -27,6 +35,7 @@ def recognize(path: Path, head: bytes) -> bool:
     )
 
 
+@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read an experiment or the examples of a dataset."""
     records = read_records(path)
@@ -46,7 +55,7 @@ def read(path: Path) -> ImportedFile:
 
 
 def _make_sample(example: Mapping[str, Any], sample_id: Any) -> Sample[Any, Any]:
-    return Sample(str(sample_id), example.get("inputs"), example.get("outputs"), example.get("metadata") or {})
+    return make_sample(sample_id, example.get("inputs"), example.get("outputs"), example.get("metadata"))
 
 
 def _read_rows(records: list[dict[str, Any]], notes: Notes, path: Path) -> ImportedFile:

@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import has_all, parse_time, read_json, read_json_lines, require_mapping
+from proctor.interop.file_content import (
+    explain_malformed,
+    has_all,
+    parse_time,
+    read_json,
+    read_json_lines,
+    require_mapping,
+)
 from proctor.interop.imported import ImportedFile, ImportedRun
-from proctor.interop.run_builder import Notes, RunBuilder
+from proctor.interop.run_builder import Notes, RunBuilder, make_sample
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -65,6 +72,7 @@ def companions(path: Path) -> tuple[Path, ...]:
     return tuple(file for file, match in matches if match and match["time"] == time)
 
 
+@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a results file with the samples beside it, or one samples file with the numbers of its results file."""
     notes = Notes()
@@ -136,7 +144,7 @@ def _add_documents(lines: Iterable[Mapping[str, Any]], task: _Task, builder: Run
         metadata = {key: first[key] for key in ("doc", "doc_hash", "prompt_hash", "target_hash") if key in first}
         if choices:
             metadata["choices"] = [text for text, _ in choices]
-        sample = Sample(f"{task.name}/{doc_id}", _read_prompt(first), expected, metadata)
+        sample = make_sample(f"{task.name}/{doc_id}", _read_prompt(first), expected, metadata)
         scores = {
             _name_score(metric, str(line.get("filter", ""))): _read_score(line.get(metric), metric, task, builder)
             for line in group

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.columns import find_column, load_columns, make_metadata, read_rows
+from proctor.interop.columns import find_column, load_columns, read_rows
 from proctor.interop.file_content import (
+    explain_malformed,
     has_all,
     parse_json,
     parse_python,
@@ -20,7 +21,7 @@ from proctor.interop.file_content import (
     read_table,
 )
 from proctor.interop.imported import ImportedFile, ImportedRun
-from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_usage
+from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_sample, make_usage
 from proctor.interop.spans import INPUT, KIND, OUTPUT, Span, find_root, make_session
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
@@ -48,6 +49,7 @@ def recognize(path: Path, head: bytes) -> bool:
     return is_result or any(has_all(head, keys) for keys in kinds)
 
 
+@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a dataset, a result table, traces or metrics."""
     notes = Notes()
@@ -88,9 +90,7 @@ def _read_dataset(records: Iterable[Mapping[str, Any]]) -> Iterable[Sample[Any, 
     for record in records:
         expectations = record.get("expectations") or {}
         rest = {key: record[key] for key in _DATASET_KEYS[:3] if record.get(key)}
-        # MLflow's tags are a mapping, ours are words.
-        metadata = make_metadata(rest)
-        yield _make_sample(record["inputs"], expectations, metadata, record.get("dataset_record_id"))
+        yield _make_sample(record["inputs"], expectations, rest, record.get("dataset_record_id"))
 
 
 def _make_sample(
@@ -100,7 +100,7 @@ def _make_sample(
     others = {key: item for key, item in expectations.items() if key != EXPECTED}
     extra = {"expectations": others} if others else {}
     sample_id = str(name or make_id(value, dict(expectations)))
-    return Sample(sample_id, value, expectations.get(EXPECTED), {**metadata, **extra})
+    return make_sample(sample_id, value, expectations.get(EXPECTED), {**metadata, **extra})
 
 
 def _read_table_rows(rows: list[dict[str, Any]], notes: Notes, path: Path) -> ImportedFile:

@@ -10,6 +10,7 @@ import msgspec
 
 from proctor.errors import DatasetError
 from proctor.interop.file_content import (
+    explain_malformed,
     has_all,
     nest_columns,
     parse_python,
@@ -20,7 +21,15 @@ from proctor.interop.file_content import (
     require_mapping,
 )
 from proctor.interop.imported import ImportedFile
-from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_usage, number_duplicates
+from proctor.interop.run_builder import (
+    Notes,
+    RunBuilder,
+    make_failure,
+    make_id,
+    make_sample,
+    make_usage,
+    number_duplicates,
+)
 from proctor.interop.spans import INPUT, KIND, OUTPUT, Span, make_session
 from proctor.records import codec
 from proctor.records.numbers import is_number
@@ -40,6 +49,7 @@ def recognize(path: Path, head: bytes) -> bool:
     return path.suffix.lower() == ".json" and any(has_all(head, keys) for keys in kinds)
 
 
+@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a dataset, an experiment or a trace."""
     notes = Notes()
@@ -62,7 +72,7 @@ def _make_sample(data: Mapping[str, Any], sample_id: Any = None) -> Sample[Any, 
         return Sample(str(sample_id or make_id(data)), dict(data))
     metadata = {name: value for name, value in data.items() if name not in (_INPUT, _EXPECTED, "id")}
     name = sample_id or data.get("id") or make_id(data[_INPUT], data.get(_EXPECTED))
-    return Sample(str(name), data[_INPUT], data.get(_EXPECTED), metadata)
+    return make_sample(name, data[_INPUT], data.get(_EXPECTED), metadata)
 
 
 def _number_samples(items: Iterable[Mapping[str, Any]]) -> tuple[Sample[Any, Any], ...]:
@@ -127,7 +137,7 @@ def _read_tables(rows: list[dict[str, Any]], notes: Notes, path: Path) -> Import
     builder = RunBuilder(notes)
     for row in rows:
         scores = parse_python(row.get("item_feedback_scores"))
-        sample: Sample[Any, Any] = Sample(str(row.get("item_dataset_item_id")), parse_python(row.get("item_input")))
+        sample = make_sample(row.get("item_dataset_item_id"), parse_python(row.get("item_input")), None, None)
         scores = _read_scores(scores if isinstance(scores, list) else None, builder)
         builder.add(sample, scores, output=parse_python(row.get("item_output")))
     empty = sum(row.get("item_input") is None for row in rows)
@@ -141,7 +151,7 @@ def _read_trace(content: Mapping[str, Any], notes: Notes) -> ImportedFile:
     usage = trace.get("usage") or {}
     metadata = {**(trace.get("metadata") or {}), **({TAGS: trace["tags"]} if trace.get("tags") else {})}
     builder.add(
-        Sample(str(trace.get("id")), trace.get("input"), metadata=metadata),
+        make_sample(trace.get("id"), trace.get("input"), None, metadata),
         _read_scores(trace.get("feedback_scores"), builder),
         output=trace.get("output"),
         error=_read_error(trace.get("error_info")),

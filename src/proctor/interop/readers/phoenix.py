@@ -8,6 +8,7 @@ from typing import Any
 
 from proctor.errors import DatasetError
 from proctor.interop.file_content import (
+    explain_malformed,
     has_all,
     nest_columns,
     parse_json,
@@ -17,7 +18,7 @@ from proctor.interop.file_content import (
     read_records,
 )
 from proctor.interop.imported import ImportedFile
-from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_usage
+from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_sample, make_usage
 from proctor.interop.spans import INPUT, KIND, OUTPUT, Span, find_root, flatten, make_session
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
@@ -44,6 +45,7 @@ def recognize(path: Path, head: bytes) -> bool:
     return path.suffix.lower() == ".json" and any(has_all(head, keys) for keys in kinds)
 
 
+@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read an experiment, a dataset, spans or annotations of spans."""
     content = read_json(path) if path.suffix.lower() == ".json" else None
@@ -71,7 +73,7 @@ def read(path: Path) -> ImportedFile:
 
 
 def _make_sample(example: Mapping[str, Any], sample_id: Any) -> Sample[Any, Any]:
-    return Sample(str(sample_id), example.get("input"), example.get("output") or None, example.get("metadata") or {})
+    return make_sample(sample_id, example.get("input"), example.get("output") or None, example.get("metadata"))
 
 
 def _read_row(row: Mapping[str, Any]) -> Sample[Any, Any]:
@@ -176,7 +178,7 @@ def _read_spans(spans: Iterable[tuple[str, Span]], notes: Notes, path: Path) -> 
         root, session = find_root(trace) or trace[0], make_session(trace)
         started = root.start
         builder.add(
-            Sample(trace_id, root.attributes.get(INPUT)),
+            make_sample(trace_id, root.attributes.get(INPUT), None, None),
             {},
             output=root.attributes.get(OUTPUT),
             error=make_failure(root.error) if root.error else None,

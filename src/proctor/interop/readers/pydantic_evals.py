@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import read_json, read_yaml, require_mapping
+from proctor.interop.file_content import explain_malformed, read_json, read_yaml, require_mapping
 from proctor.interop.imported import ImportedFile
-from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_usage, number_duplicates, to_milliseconds
+from proctor.interop.run_builder import (
+    Notes,
+    RunBuilder,
+    make_failure,
+    make_sample,
+    make_usage,
+    number_duplicates,
+    to_milliseconds,
+)
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
@@ -37,6 +45,7 @@ def recognize(path: Path, head: bytes) -> bool:
     return _JSON_START.match(head) is not None and b'"inputs"' in head
 
 
+@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a dataset or a report."""
     content = read_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else read_json(path)
@@ -70,10 +79,7 @@ def _is_list_of_text(value: Any) -> bool:
 
 
 def _make_sample(case: Mapping[str, Any], name: str, evaluators: tuple[Any, ...] = ()) -> Sample[Any, Any]:
-    metadata = case.get("metadata")
-    if metadata is not None and not isinstance(metadata, dict):
-        metadata = {"metadata": metadata}
-    return Sample(name, case.get("inputs"), case.get("expected_output"), metadata or {}, evaluators)
+    return make_sample(name, case.get("inputs"), case.get("expected_output"), case.get("metadata"), evaluators)
 
 
 def _translate_all(entries: Sequence[Any], notes: Notes, accepts_any: bool) -> tuple[Any, ...]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.interop.columns import read_rows
-from proctor.interop.file_content import has_all, parse_python, read_header, read_records
+from proctor.interop.file_content import explain_malformed, has_all, parse_python, read_header, read_records
 from proctor.interop.imported import ImportedFile
-from proctor.interop.run_builder import Notes, RunBuilder, make_id
+from proctor.interop.run_builder import Notes, RunBuilder, make_id, make_sample
 from proctor.records.sample import CONTEXT, Sample
 from proctor.records.score import Score
 from proctor.records.session import Message, Session, ToolCall
@@ -46,6 +46,7 @@ def recognize(path: Path, head: bytes) -> bool:
     return "user_input" in header if header else has_all(head, ["user_input"])
 
 
+@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read samples or results; rows with a response are a run, which may have no scores."""
     records = read_records(path)
@@ -102,7 +103,7 @@ def _read_record(record: Mapping[str, Any]) -> tuple[Sample[Any, Any], Any, Sess
     if record.get("retrieved_contexts") is not None:
         metadata[CONTEXT] = record["retrieved_contexts"]
     expected = record.get("reference")
-    return Sample(make_id(value, expected), value, expected, metadata), output, session
+    return make_sample(make_id(value, expected), value, expected, metadata), output, session
 
 
 def _read_message(message: Mapping[str, Any]) -> Message:
