@@ -85,7 +85,7 @@ def _list_items(title: str, items: Sequence[ItemFacts]) -> Iterator[str]:
 
     if items:
         yield f"\n{title}"
-        yield "  (correlation with the other samples; 95% interval of a sample that was not selected)"
+        yield "  (95% intervals of the correlation with the other samples; they ignore that the samples were selected)"
     for item in items:
         p = "" if item.adjusted_p is None else f"  p {item.p:.4f}, adjusted {item.adjusted_p:.3f}"
         name, value = single_line(item.sample_id, ID_WIDTH), item.correlation or 0.0

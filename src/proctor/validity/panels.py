@@ -12,7 +12,6 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.core.stats.bootstrap import Resampled, resample
-from proctor.core.stats.descriptive import quantile
 from proctor.core.stats.intervals import Interval
 from proctor.errors import UsageError
 from proctor.ports import History
@@ -279,7 +278,9 @@ def estimate_correlation(units: Iterable[Sequence[PanelRow]]) -> Estimate | None
             for errors, weight in unit:
                 drawn[errors] += factor * weight
         values.append(_correlate(drawn, pairs) or 0.0)
-    low, high = (quantile(sorted(values), share) or 0.0 for share in (0.025, 0.975))
+    if counts.total() < 2:
+        return Estimate(value, None)
+    low, high = Resampled(values, counts.total()).interval()
     return Estimate(value, (min(low, value), max(high, value)))
 
 
