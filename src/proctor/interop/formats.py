@@ -15,7 +15,13 @@ from proctor.records.sample import Sample
 from proctor.sessions.importers.session_files import FORMATS as SESSION_FORMATS
 
 # Format names and their modules in `readers`, in order of detection: specific formats come before general ones.
-READERS = {"inspect": "inspect", "openai-evals": "openai_evals", "deepeval": "deepeval", "promptfoo": "promptfoo"}
+READERS = {
+    name: name.replace("-", "_")
+    for name in (
+        *("inspect", "openai-evals", "promptfoo", "pydantic-evals", "lm-eval", "langsmith", "braintrust", "phoenix"),
+        *("opik", "mlflow", "deepeval", "ragas", "huggingface"),
+    )
+}
 HEAD_BYTES = 64 * 1024
 
 
@@ -37,7 +43,9 @@ def load_reader(name: str) -> Reader:
 
 
 def read_head(path: Path) -> bytes:
-    """Return the first bytes of a file, without a byte order mark."""
+    """Return the first bytes of a file, without a byte order mark; a folder has none."""
+    if path.is_dir():
+        return b""
     check_file(path)
     with path.open("rb") as file:
         return file.read(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf")
@@ -61,7 +69,8 @@ def read_file(path: Path, format: str | None = None) -> ImportedFile:  # noqa: A
             f"({', '.join(SESSION_FORMATS)}), and proctor run --dataset for samples with the key input",
         )
     reader = load_reader(name)
-    check_file(path)
+    if not path.is_dir():
+        check_file(path)
     try:
         return reader.read(path)
     except ProctorError:

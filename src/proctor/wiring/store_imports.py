@@ -66,6 +66,8 @@ def store_file(
 
     The id of a run depends only on the content of the file, so importing it again finds the same run.
     """
+    if not imported.runs:
+        return  # a dataset, which may be a folder
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:DIGEST_DIGITS]
     for number, run in enumerate(imported.runs):
