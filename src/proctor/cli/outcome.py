@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from proctor.cli.options import ERROR, FAILED, INCONCLUSIVE, echo_stderr, print_json, tolerate_closed_pipe
-from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING, find_worst_gap
 from proctor.comparison.gates.thresholds import convert_thresholds, find_shortfalls
 from proctor.comparison.report import EvalReport
 from proctor.records.formatting import format_count
@@ -90,6 +89,10 @@ def show_card_lines(history: Any, report: EvalReport) -> None:
 
 
 def _find_missing_values(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:
+    if not thresholds:
+        return
+    from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING, find_worst_gap
+
     for metric, threshold in thresholds.items():
         gap = find_worst_gap(report, metric)
         if gap.exceeds(DEFAULT_MAX_MISSING):

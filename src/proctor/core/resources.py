@@ -8,7 +8,6 @@ import io
 import json
 import zlib
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 def path(*parts: str) -> Path:
     """Return the path of a file that is part of the package."""
-    return Path(str(files("proctor").joinpath(*parts)))
+    return Path(__file__).parent.parent.joinpath(*parts)
 
 
 def text(*parts: str) -> str:

@@ -22,27 +22,16 @@ from proctor.ports import Target, TargetLike
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample, type_name
 from proctor.targets.agents import agent_reply, find_agent, has_frameworks, wrap_graph_input
-from proctor.targets.command import CommandTarget
-from proctor.targets.http import HttpTarget
-from proctor.targets.model import ModelTarget
-from proctor.targets.recorded import RecordedTarget
 from proctor.targets.replies import execute_reply, runnable_reply
 
-
-def _make_conversation(target: Any, **options: Any) -> Target:
-    # Imported by its name, because a conversation resolves the target that it talks to here.
-    module = importlib.import_module("proctor.targets.conversation")
-    conversation: Target = module.ConversationTarget(target, **options)
-    return conversation
-
-
-# The class for each key of a mapping, and its options; None if the class checks them.
-_CLASSES: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
-    "command": (CommandTarget, ("cwd", "env")),
-    "conversation": (_make_conversation, ("history", "max_turns", "output", "user")),
-    "http": (HttpTarget, ("body", "headers", "method", "response", "stream", "timeout", "usage")),
-    "model": (ModelTarget, None),
-    "recorded": (RecordedTarget, ()),
+# The options of each key of a mapping; None if its class checks them. The key `http` makes an `http.HttpTarget`. It
+# is imported on first use: most programs need none, and a conversation resolves the target that it talks to here.
+_OPTIONS: Mapping[str, tuple[str, ...] | None] = {
+    "command": ("cwd", "env"),
+    "conversation": ("history", "max_turns", "output", "user"),
+    "http": ("body", "headers", "method", "response", "stream", "timeout", "usage"),
+    "model": None,
+    "recorded": (),
 }
 _COMMON_KEYS = ("name", "version")
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
@@ -111,12 +100,12 @@ def _read_address(address: str, name: str | None) -> tuple[Any, str | None]:
 
 
 def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
-    kinds = [kind for kind in _CLASSES if kind in target]
+    kinds = [kind for kind in _OPTIONS if kind in target]
     if len(kinds) != 1:
         present_keys = ", ".join(kinds or map(str, target)) or "none"
-        hints = "; ".join(f"{key}: {suggest_name(str(key), _CLASSES)}" for key in target)
+        hints = "; ".join(f"{key}: {suggest_name(str(key), _OPTIONS)}" for key in target)
         raise TargetError(
-            f"a target mapping needs exactly one of the keys {', '.join(_CLASSES)}; got {present_keys}",
+            f"a target mapping needs exactly one of the keys {', '.join(_OPTIONS)}; got {present_keys}",
             where=name or "target",
             fix=f"keep only {kinds[0]}" if kinds else hints or 'write {"model": "openai:gpt-4o"}, for example',
         )
@@ -125,7 +114,7 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
         # The endpoint may also be one mapping: {http: {url: …, body: …}}.
         target = {**target, **target[kind], kind: target[kind].get("url")}
         target.pop("url", None)
-    make, known_options = _CLASSES[kind]
+    known_options = _OPTIONS[kind]
     options = {str(key): target[key] for key in target if key not in (kind, *_COMMON_KEYS)}
     unknown_options = [] if known_options is None else [key for key in options if key not in known_options]
     if unknown_options:
@@ -136,7 +125,9 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
             problems=[Problem(key, suggest_name(key, names)) for key in unknown_options],
             fix="correct or delete these keys",
         )
-    return make(target[kind], **options)
+    make_target = getattr(importlib.import_module(f"proctor.targets.{kind}"), f"{kind.capitalize()}Target")
+    made: Target = make_target(target[kind], **options)
+    return made
 
 
 def _relabel(target: Target, name: str | None, version: str | None) -> Target:

@@ -14,7 +14,6 @@ from proctor.comparison.report import EvalReport
 from proctor.core import bridge
 from proctor.core.aliases import accept_aliases
 from proctor.core.clock import Clock, SystemClock
-from proctor.distributed.remote_runner import MailboxBackend
 from proctor.engine.early_stop import StopRule
 from proctor.engine.peer_trials import LOCAL_RUN_FIX, NEEDS_LOCAL_RUN
 from proctor.engine.rescore import RescorePlan
@@ -162,7 +161,10 @@ def open_backend(
         raise ConfigError(NEEDS_LOCAL_RUN, where="baseline", fix=LOCAL_RUN_FIX)
     if cluster is not None:
         yield _open_cluster(cluster, build_recipe(evaluation, plugins, modules))
-    elif isinstance(workers, str):
+        return
+    from proctor.distributed.remote_runner import MailboxBackend
+
+    if isinstance(workers, str):
         with contextlib.closing(mailbox(workers, EvalRequest)) as requests:
             # Fails here if the server does not answer, before the run is stored.
             requests.approximate_count()

@@ -22,7 +22,6 @@ from proctor.engine.ledger import NO_SAMPLES
 from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, DatasetError, Problem, TargetError, UsageError, join_choices, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
-from proctor.evaluators.opinions import with_canaries
 from proctor.evaluators.rubric_files import STARTER, load_rubrics
 from proctor.metrics.builtin import RubricTotalMetric
 from proctor.metrics.estimates import FIELD_PREFIX
@@ -189,6 +188,8 @@ def _build_evaluators(evaluation: Evaluation, registry: Registry, required: bool
             where="canary",
             fix="leave canary out, or add a judge such as llm_judge",
         )
+    from proctor.evaluators.opinions import with_canaries
+
     return with_canaries(evaluators, canary)
 
 
