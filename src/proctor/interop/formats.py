@@ -15,6 +15,7 @@ from proctor.records.sample import Sample
 from proctor.sessions.importers.session_files import FORMATS as SESSION_FORMATS
 
 # Format names and their modules in `readers`, in order of detection: specific formats come before general ones.
+# Add a reader here, and as an entry point of the group `proctor.datasets`.
 READERS = {"inspect": "inspect", "openai-evals": "openai_evals", "deepeval": "deepeval", "promptfoo": "promptfoo"}
 HEAD_BYTES = 64 * 1024
 
@@ -29,6 +30,13 @@ class Reader(Protocol):
         """Return all that a file contains, or raise an error that says where it is damaged."""
 
 
+def list_files(path: Path, name: str) -> list[Path]:
+    """Return the files that a reader reads for a path: the file or the files of a folder, and its `companions`."""
+    companions = getattr(load_reader(name), "companions", None)
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    return [*files, *(companions(path) if companions is not None else ())]
+
+
 def load_reader(name: str) -> Reader:
     """Import the reader of a format."""
     if name not in READERS:
@@ -37,7 +45,9 @@ def load_reader(name: str) -> Reader:
 
 
 def read_head(path: Path) -> bytes:
-    """Return the first bytes of a file, without a byte order mark."""
+    """Return the first bytes of a file, without a byte order mark; a folder has none."""
+    if path.is_dir():
+        return b""
     check_file(path)
     with path.open("rb") as file:
         return file.read(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf")
@@ -61,12 +71,13 @@ def read_file(path: Path, format: str | None = None) -> ImportedFile:  # noqa: A
             f"({', '.join(SESSION_FORMATS)}), and proctor run --dataset for samples with the key input",
         )
     reader = load_reader(name)
-    check_file(path)
+    if not path.is_dir():
+        check_file(path)
     try:
         return reader.read(path)
     except ProctorError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, IsADirectoryError) as error:
         raise DatasetError(
             f"the file is not a {name} file of a known shape ({type(error).__name__}: {error})",
             where=str(path),

@@ -15,6 +15,7 @@ from proctor.core.redaction.redact import Redaction
 from proctor.datasets.record import Fingerprint
 from proctor.engine.finish import summarize
 from proctor.engine.redaction import add_redaction_counts, redact_metadata, redact_result
+from proctor.interop.formats import list_files
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.ports import History
 from proctor.records.metric import MetricValue
@@ -66,8 +67,7 @@ def store_file(
 
     The id of a run depends only on the content of the file, so importing it again finds the same run.
     """
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()[:DIGEST_DIGITS]
+    digest = _digest_content(imported.format, path)
     for number, run in enumerate(imported.runs):
         suffix = f"-{number + 1}" if len(imported.runs) > 1 else ""
         run_id = f"{imported.format}-{digest}{suffix}"
@@ -89,6 +89,15 @@ def store_file(
             tuple(compare_numbers(run, report)),
             metadata.warnings,
         )
+
+
+def _digest_content(format_name: str, path: Path) -> str:
+    digests = []
+    for name in list_files(path, format_name):
+        with name.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    content = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    return content[:DIGEST_DIGITS]
 
 
 def make_report(
