@@ -61,7 +61,7 @@ def test_promptfoo_results_keep_errors_apart_from_failures(tmp_path: Path) -> No
 def test_promptfoo_rows_with_equal_tests_are_epochs_only_if_the_run_repeats(tmp_path: Path) -> None:
     """Without `repeat` two equal tests are two samples."""
     rows = [promptfoo_row(index, 0, vars={"q": "x"}, testCase={"vars": {"q": "x"}}) for index in (0, 1)]
-    document = {"results": {"results": rows}, "config": {}}
+    document: dict[str, Any] = {"results": {"results": rows}, "config": {}}
     (run,) = read_file(write_json(tmp_path / "a.json", document), "promptfoo").runs
     assert [(result.sample_id, result.trial.epoch) for result in run.results] == [("test-1", 0), ("test-2", 0)]
     document["config"] = {"evaluateOptions": {"repeat": 2}}
@@ -272,7 +272,21 @@ def test_an_unknown_file_lists_the_formats(tmp_path: Path) -> None:
         read_file(path, "inspet")
 
 
-JUNK = (None, True, -1, float("nan"), "", [], {}, ["a", 1], {"a": {"b": 1}}, 10**30, "\ud800", "C", [[1]])
+JUNK: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    float("nan"),
+    "",
+    [],
+    {},
+    ["a", 1],
+    {"a": {"b": 1}},
+    10**30,
+    "\ud800",
+    "C",
+    [[1]],
+)
 
 
 def list_places(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -28,9 +28,9 @@ IMPORTED = "imported"
 DIGEST_DIGITS = 12
 # The tool's number and Proctor's may differ by rounding to three decimals, or by this fraction.
 TOLERANCE = 0.0005
-# Evaluators cannot have the names of metrics.
+# Evaluators cannot have the names of metrics, nor none.
 METRIC_NAMES = frozenset((
-    "pass_rate", "strict_pass_rate", "success_rate", "mean_score", "latency_ms", "tokens", "cost", "judges", "field",
+    "", "pass_rate", "strict_pass_rate", "success_rate", "mean_score", "latency_ms", "tokens", "cost", "judges", "field",
     "pass_hat_k", "pass_at_k", "total_score",
 ))  # fmt: skip
 
@@ -164,7 +164,7 @@ def _order(run: ImportedRun, warnings: list[str]) -> list[EvalResult]:
 
 
 def _rename(name: str) -> str:
-    return f"{name} score" if name in METRIC_NAMES else name
+    return f"{name} score".lstrip() if name in METRIC_NAMES else name
 
 
 def _rename_scores(result: EvalResult) -> EvalResult:
