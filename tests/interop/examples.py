@@ -168,6 +168,6 @@ def openai_log() -> list[dict[str, Any]]:
             usage = {"prompt_tokens": 10, "completion_tokens": 5}
             data = {"prompt": "Capital?", "sampled": [text], "model": "m", "usage": usage}
             lines.append({"sample_id": f"geo.dev.{number}", "type": "sampling", "data": data})
-        data = {"choice": choice, "score": 1.0 if choice == "Yes" else 0.0}
-        lines.append({"sample_id": f"geo.dev.{number}", "type": "metrics", "data": data})
+        grade = {"choice": choice, "score": 1.0 if choice == "Yes" else 0.0}
+        lines.append({"sample_id": f"geo.dev.{number}", "type": "metrics", "data": grade})
     return lines

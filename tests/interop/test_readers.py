@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import struct
+import sys
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
-from proctor.errors import ConfigError, DatasetError
+from proctor.errors import ConfigError, DatasetError, MissingExtra
 from proctor.interop import files
 from proctor.interop.formats import READERS, read_file, recognize_format
 from proctor.records.score import Score
 from proctor.records.session import Message, ToolCall
+from proctor.wiring.store_imports import store_file
 from tests.interop.examples import (
     PROMPTFOO_CONFIG,
     deepeval_run,
@@ -55,7 +61,7 @@ def test_promptfoo_results_keep_errors_apart_from_failures(tmp_path: Path) -> No
 def test_promptfoo_rows_with_equal_tests_are_epochs_only_if_the_run_repeats(tmp_path: Path) -> None:
     """Without `repeat` two equal tests are two samples."""
     rows = [promptfoo_row(index, 0, vars={"q": "x"}, testCase={"vars": {"q": "x"}}) for index in (0, 1)]
-    document = {"results": {"results": rows}, "config": {}}
+    document: dict[str, Any] = {"results": {"results": rows}, "config": {}}
     (run,) = read_file(write_json(tmp_path / "a.json", document), "promptfoo").runs
     assert [(result.sample_id, result.trial.epoch) for result in run.results] == [("test-1", 0), ("test-2", 0)]
     document["config"] = {"evaluateOptions": {"repeat": 2}}
@@ -128,6 +134,17 @@ def test_an_inspect_archive_with_zstandard_is_read(tmp_path: Path) -> None:
     path.write_bytes(make_zip("header.json", packed, len(content), 93))
     with files.ZipReader(path) as archive:
         assert archive.read("header.json") == content
+
+
+def test_an_archive_with_zstandard_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the package, the message says what to install."""
+    if sys.version_info >= (3, 14):
+        pytest.skip("Python reads Zstandard itself")
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    (tmp_path / "a.eval").write_bytes(make_zip("header.json", b"x", 1, 93))
+    with pytest.raises(MissingExtra) as caught:
+        read_file(tmp_path / "a.eval")
+    assert caught.value.fix == 'pip install "proctor[inspect]"'
 
 
 def make_zip(name: str, packed: bytes, size: int, method: int) -> bytes:
@@ -253,6 +270,45 @@ def test_an_unknown_file_lists_the_formats(tmp_path: Path) -> None:
     assert "--format NAME" in str(caught.value)
     with pytest.raises(ConfigError, match="did you mean 'inspect'"):
         read_file(path, "inspet")
+
+
+JUNK: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    float("nan"),
+    "",
+    [],
+    {},
+    ["a", 1],
+    {"a": {"b": 1}},
+    10**30,
+    "\ud800",
+    "C",
+    [[1]],
+)
+
+
+def list_places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the container and the key of every value inside."""
+    for key in range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ():
+        yield value, key
+        yield from list_places(value[key])
+
+
+@pytest.mark.parametrize(
+    ("name", "example"), [("promptfoo", promptfoo_results), ("inspect", inspect_log), ("deepeval", deepeval_run)]
+)
+def test_a_changed_file_is_read_or_refused(tmp_path: Path, name: str, example: Callable[[], Any]) -> None:
+    """A value of another type anywhere gives a run or an error of Proctor, never another exception."""
+    random = Random(0)
+    for number in range(40):
+        document = example()
+        container, key = random.choice(list(list_places(document)))
+        container[key] = copy.deepcopy(random.choice(JUNK))
+        path = write_json(tmp_path / f"{number}.json", document)
+        with contextlib.suppress(DatasetError):
+            assert all(not stored.stored for stored in store_file(read_file(path, name), path, None))
 
 
 @pytest.mark.parametrize("name", READERS)

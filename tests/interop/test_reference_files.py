@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the shared data is 
 
 @cache
 def references() -> dict[str, Any]:
-    return json.loads((FOLDER / "REFERENCE.json").read_text()) if FOLDER.exists() else {}  # type: ignore[no-any-return]
+    return json.loads((FOLDER / "REFERENCE.json").read_text()) if FOLDER.exists() else {}
 
 
 def select(tool: str, ending: str, key: str) -> list[tuple[str, dict[str, Any]]]:
@@ -40,11 +40,11 @@ def read_run(name: str, tool: str) -> ImportedRun:
 
 
 def sum_scores(run: ImportedRun) -> dict[str, float]:
-    totals: Counter[str] = Counter()
+    totals: dict[str, float] = {}
     for result in run.results:
         for name, score in result.scores.items():
-            totals[name] += score.value or 0
-    return dict(totals)
+            totals[name] = totals.get(name, 0) + (score.value or 0)
+    return totals
 
 
 def count_outcomes(run: ImportedRun) -> Counter[str]:
@@ -104,7 +104,7 @@ def test_an_inspect_log_has_its_scores_and_metrics(name: str, reference: dict[st
         for metric, value in metrics.items():
             assert run.reported[f"{score}.{metric}{suffix}"] == pytest.approx(value)
         scores = [result.scores[score] for result in run.results if score in result.scores]
-        values = [item.value if item.ok else item.details["value"] for item in scores]
+        values: list[Any] = [item.value if item.ok else item.details["value"] for item in scores]
         if run.total is None and reducer == "mean" and values:
             mean = metrics.get("accuracy", metrics.get("mean"))
             assert sum(values) / len(values) == pytest.approx(mean)

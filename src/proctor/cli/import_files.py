@@ -60,13 +60,16 @@ def command(
     proctor import logs/*.eval --name nightly
     proctor import promptfooconfig.yaml --eval-file eval.yaml
     """
-    from proctor.interop.formats import read_file
+    from proctor.interop.formats import list_files, read_file
 
     if target is not None and eval_file is None:
         raise ConfigError(
             "--target needs --eval-file", fix=f"add --eval-file eval.yaml, or use proctor run --target {target}"
         )
     files = [(path, read_file(path, file_format)) for path in paths]
+    # A file that another one includes, such as the samples of its results, is not imported twice.
+    included = {part.resolve() for path, file in files for part in list_files(path, file.format) if part != path}
+    files = [(path, file) for path, file in files if path.resolve() not in included]
     if target is not None:
         files = [(path, msgspec.structs.replace(file, target=target, configurations={})) for path, file in files]
     content: dict[str, Any]

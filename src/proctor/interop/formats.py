@@ -15,6 +15,7 @@ from proctor.records.sample import Sample
 from proctor.sessions.importers.session_files import FORMATS as SESSION_FORMATS
 
 # Format names and their modules in `readers`, in order of detection: specific formats come before general ones.
+# Add a reader here, and as an entry point of the group `proctor.datasets`.
 READERS = {
     name: name.replace("-", "_")
     for name in (
@@ -33,6 +34,13 @@ class Reader(Protocol):
 
     def read(self, path: Path) -> ImportedFile:
         """Return all that a file contains, or raise an error that says where it is damaged."""
+
+
+def list_files(path: Path, name: str) -> list[Path]:
+    """Return the files that a reader reads for a path: the file or the files of a folder, and its `companions`."""
+    companions = getattr(load_reader(name), "companions", None)
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    return [*files, *(companions(path) if companions is not None else ())]
 
 
 def load_reader(name: str) -> Reader:
@@ -75,7 +83,7 @@ def read_file(path: Path, format: str | None = None) -> ImportedFile:  # noqa: A
         return reader.read(path)
     except ProctorError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, IsADirectoryError) as error:
         raise DatasetError(
             f"the file is not a {name} file of a known shape ({type(error).__name__}: {error})",
             where=str(path),

@@ -15,6 +15,7 @@ from proctor.core.redaction.redact import Redaction
 from proctor.datasets.record import Fingerprint
 from proctor.engine.finish import summarize
 from proctor.engine.redaction import add_redaction_counts, redact_metadata, redact_result
+from proctor.interop.formats import list_files
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.ports import History
 from proctor.records.metric import MetricValue
@@ -27,9 +28,9 @@ IMPORTED = "imported"
 DIGEST_DIGITS = 12
 # The tool's number and Proctor's may differ by rounding to three decimals, or by this fraction.
 TOLERANCE = 0.0005
-# Evaluators cannot have the names of metrics.
+# Evaluators cannot have the names of metrics, nor none.
 METRIC_NAMES = frozenset((
-    "pass_rate", "strict_pass_rate", "success_rate", "mean_score", "latency_ms", "tokens", "cost", "judges", "field",
+    "", "pass_rate", "strict_pass_rate", "success_rate", "mean_score", "latency_ms", "tokens", "cost", "judges", "field",
     "pass_hat_k", "pass_at_k", "total_score",
 ))  # fmt: skip
 
@@ -68,8 +69,7 @@ def store_file(
     """
     if not imported.runs:
         return  # a dataset, which may be a folder
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()[:DIGEST_DIGITS]
+    digest = _digest_content(imported.format, path)
     for number, run in enumerate(imported.runs):
         suffix = f"-{number + 1}" if len(imported.runs) > 1 else ""
         run_id = f"{imported.format}-{digest}{suffix}"
@@ -91,6 +91,15 @@ def store_file(
             tuple(compare_numbers(run, report)),
             metadata.warnings,
         )
+
+
+def _digest_content(format_name: str, path: Path) -> str:
+    digests = []
+    for name in list_files(path, format_name):
+        with name.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    content = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    return content[:DIGEST_DIGITS]
 
 
 def make_report(
@@ -157,7 +166,7 @@ def _order(run: ImportedRun, warnings: list[str]) -> list[EvalResult]:
 
 
 def _rename(name: str) -> str:
-    return f"{name} score" if name in METRIC_NAMES else name
+    return f"{name} score".lstrip() if name in METRIC_NAMES else name
 
 
 def _rename_scores(result: EvalResult) -> EvalResult:

@@ -32,6 +32,7 @@ from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
 NAME = "deepeval"
 _GOLDEN_KEYS = re.compile(rb'"(?:expected_output|actual_output|expected_outcome)"\s*:')
 _INPUT_KEYS = re.compile(rb'"(?:input|scenario)"\s*:')
+_LINES = (".jsonl", ".ndjson")
 _JOINED = ("context", "retrieval_context")
 _JSON_CELLS = ("tools_called", "expected_tools", "additional_metadata", "custom_column_key_values", "turns",
                "expectations", "persona")  # fmt: skip
@@ -49,7 +50,8 @@ def recognize(path: Path, head: bytes) -> bool:
         return False
     if b'"testCases"' in head and (b'"metricsData"' in head or b'"metricsScores"' in head):
         return True
-    return _GOLDEN_KEYS.search(head) is not None and _INPUT_KEYS.search(head) is not None
+    has_keys = _GOLDEN_KEYS.search(head) is not None and _INPUT_KEYS.search(head) is not None
+    return has_keys and (head.lstrip().startswith(b"[") or path.suffix.lower() in _LINES)
 
 
 def read(path: Path) -> ImportedFile:
@@ -59,7 +61,7 @@ def read(path: Path) -> ImportedFile:
         header, rows = read_table(path)
         records = [_parse_cells(dict(zip(header, row, strict=False)), path) for row in rows]
         return _read_goldens(path, records, is_joined=True)
-    if suffix in (".jsonl", ".ndjson"):
+    if suffix in _LINES:
         return _read_goldens(path, [_parse_cells(value, path) for _, value in read_json_lines(path)], is_joined=True)
     document = read_json(path)
     if isinstance(document, dict) and "testCases" in document:

@@ -325,7 +325,7 @@ def _build_session(sample: Mapping[str, Any], calls: list[ModelEvent]) -> Sessio
     by_message = {message_id: call for message_id, call in calls if message_id is not None}
     placed = set()
     for number, message in enumerate(map(as_mapping, as_list(sample.get("messages")))):
-        message_id = message.get("id")
+        message_id = as_text(message.get("id"))
         if message_id in by_message and message_id not in placed:
             placed.add(message_id)
             _add_model_call(builder, number, by_message[message_id])
