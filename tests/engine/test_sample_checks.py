@@ -25,6 +25,7 @@ from proctor import (
 from proctor.datasets.dataset import IteratorDataset, make_source
 from proctor.errors import ConfigError, DatasetError, EvaluatorError, ProctorError, ResumeRefused
 from proctor.records.results import ResultList
+from proctor.records.subset import ResultSubset
 from tests.support import run_command
 
 LINES: list[dict[str, Any]] = [
@@ -181,6 +182,14 @@ def test_failed_targets_are_errors_only_of_the_samples_evaluators() -> None:
         column = results.column("contains")
         assert (column.errors, column.no_output, column.skipped) == (2, 2, 0)
     assert report.metrics["exact_match.pass_rate"].errors == 1
+
+
+def test_parts_of_a_run_count_only_the_samples_that_have_an_evaluator() -> None:
+    """A subset of the results, as slices use it, skips nothing either, in memory and in the history."""
+    report = evaluate(echo, LINES, history=False)
+    for results in (report.results, ResultList(report.results)):
+        column = ResultSubset(results, frozenset({"a", "b"})).column("contains")
+        assert (list(column.values), column.skipped) == ([1.0], 0)
 
 
 def test_eval_files_with_inline_samples(tmp_path: Path) -> None:

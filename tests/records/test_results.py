@@ -34,25 +34,25 @@ def ids(results: object) -> list[str]:
 def test_a_column_holds_one_evaluators_verdicts() -> None:
     """Three verdicts, two of them passed; three failed trials are errors, one skip."""
     column = MIXED.column("exact")
-    assert column == Column(array("d", [1.0, 0.5, 0.0]), bytes([1, 1, 0]), errors=3, skipped=1)
+    assert column == Column(array("d", [1.0, 0.5, 0.0]), bytes([1, 1, 0]), errors=3, skipped=1, no_output=3)
     assert column.passed == 2
-    assert MIXED.column("judge") == Column(array("d", [0.0, 1.0]), bytes([0, 1]), errors=4, skipped=1)
+    assert MIXED.column("judge") == Column(array("d", [0.0, 1.0]), bytes([0, 1]), errors=4, skipped=1, no_output=3)
 
 
 def test_an_unknown_evaluator_has_an_empty_column() -> None:
     """All is skipped but the failed trials."""
-    assert MIXED.column("unknown") == Column(array("d"), errors=3, skipped=4)
+    assert MIXED.column("unknown") == Column(array("d"), errors=3, skipped=4, no_output=3)
 
 
 def test_scores_of_a_failed_trial_do_not_count_twice() -> None:
     """A trial without output is an error, whatever scores it may carry."""
     odd = EvalResult(failed("a").trial, {"exact": Score(1.0, True)})
-    assert ResultList([odd]).column("exact") == Column(array("d"), errors=1)
+    assert ResultList([odd]).column("exact") == Column(array("d"), errors=1, no_output=1)
 
 
 def test_without_a_name_the_column_holds_the_combined_scores() -> None:
     """Only results with a verdict have a value: (1 + 0) / 2 and (0 + 1) / 2."""
-    assert MIXED.column() == Column(array("d", [0.5, 0.5]), bytes([0, 0]), errors=4, skipped=1)
+    assert MIXED.column() == Column(array("d", [0.5, 0.5]), bytes([0, 0]), errors=4, skipped=1, no_output=3)
     assert MIXED.counts() == Counts(failed=2, error=3, unscored=1, skipped=1)
     assert [OUTCOMES[place] for place in MIXED.outcomes()] == [
         "failed",

@@ -162,6 +162,10 @@ MARK_OUTCOMES = bytes.maketrans(
     bytes([*range(len(OUTCOMES)), OUTCOMES.index("skipped")]),
 )
 
+# 1 for the letter of an evaluator that a sample does not have, else 0.
+ABSENT_MARK = block.ABSENT.encode()
+ABSENT_TABLE = bytes(mark == ABSENT_MARK[0] for mark in range(256))
+
 T = TypeVar("T")
 
 
@@ -288,6 +292,7 @@ class StoredResults:
             {name: array("d", [_MARK_VALUES.get(mark, NAN) for mark in codes]) for name, codes in marks.items()},
             {name: self._numbers(packed, block.FIRST_NUMBER + n) for n, name in enumerate(self._evaluators)},
             {name: codes.translate(MARK_OUTCOMES) for name, codes in marks.items()},
+            {name: codes.translate(ABSENT_TABLE) for name, codes in marks.items() if ABSENT_MARK in codes},
         )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:

@@ -14,6 +14,7 @@ import msgspec
 
 from proctor.records.grid import Grid, ResultColumns, arrange
 from proctor.records.sample import Sample
+from proctor.records.score import Score
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 NAN = float("nan")
@@ -78,7 +79,8 @@ class Figures(msgspec.Struct, frozen=True):
     """The numbers of all results as columns, all in the same order.
 
     NaN is a missing number. `clusters` are the clusters of the samples, None if no sample has one. `passes` (1 or 0),
-    `scores` and `marks` (the outcomes, as indexes of OUTCOMES) are keyed by evaluator.
+    `scores` and `marks` (the outcomes, as indexes of OUTCOMES) are keyed by evaluator. `absent` has 1 for each result
+    whose sample does not have an evaluator that other samples have as their own; its mark is "skipped".
     """
 
     sample_ids: list[str]
@@ -91,6 +93,7 @@ class Figures(msgspec.Struct, frozen=True):
     passes: dict[str, array[float]]
     scores: dict[str, array[float]]
     marks: dict[str, bytes]
+    absent: dict[str, bytes] = {}
 
 
 class Results(Protocol):
@@ -242,7 +245,15 @@ class ResultList:
         clusters = [trial.sample.cluster or None for trial in trials]
         costs = [None if usage is None else usage.cost for usage in self.model_usage() or ()]
         names = dict.fromkeys(name for result in self._results for name in result.scores)
-        by_name = {name: [(r.scores.get(name), find_outcome(r, name)) for r in self._results] for name in names}
+        absent_results = {name: self._find_absent(name) for name in names}
+        absent = {name: bytes(id(r) in ids for r in self._results) for name, ids in absent_results.items() if ids}
+        by_name: dict[str, list[tuple[Score | None, Outcome]]] = {
+            name: [
+                (None, "skipped") if id(r) in ids else (r.scores.get(name), find_outcome(r, name))
+                for r in self._results
+            ]
+            for name, ids in absent_results.items()
+        }
         return Figures(
             [result.sample_id for result in self._results],
             self.outcomes(),
@@ -257,6 +268,7 @@ class ResultList:
                 for name, pairs in by_name.items()
             },
             {name: bytes(OUTCOMES.index(outcome) for _, outcome in pairs) for name, pairs in by_name.items()},
+            absent,
         )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:

@@ -113,8 +113,10 @@ class ResultSubset:
             array("d", (number for number in numbers if number == number)),
             bytes(mark == _PASSED for mark in compress(marks, is_judged)),
             errors=marks.count(_ERROR) + marks.count(_UNSCORED),
-            skipped=marks.count(_SKIPPED),
+            skipped=marks.count(_SKIPPED)
+            - sum(compress(self._all_figures.absent.get(evaluator or "", b""), self._mask)),
             clusters=None if clusters is None else list(compress(clusters, is_judged)),
+            no_output=marks.count(_ERROR),
         )
 
     def latencies(self) -> Column:
