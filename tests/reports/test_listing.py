@@ -41,6 +41,20 @@ def test_ids_are_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "a baseline of some length  20260101-120000-000002" in lines[2]
 
 
+def test_many_configurations_name_n_and_where_the_intervals_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """Eight rates do not fit on a line: the lowest and the highest are shown, with n and the command for the rest."""
+    data = [{"id": name, "input": name} for name in "ab"]
+    names = {f"c{number}": {"number": number} for number in range(8)}
+    report = evaluate(lambda text, *, number: number, data, [lambda output: output > 3], configurations=names)
+    assert report.metadata is not None
+    show_runs([(report.metadata, report)])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "0.0% … 100.0%" in text
+    assert (
+        f"8 configurations of n = 2, the lowest and the highest rate; intervals: proctor show {report.run_id}" in text
+    )
+
+
 def test_tags_are_in_a_column_or_below(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Whole in either case."""
     runs = [run(1, "a", rubrics_version="1.0", branch="main"), run(2, "b")]

@@ -22,6 +22,7 @@ QUICK = (
     "compare A/A, scores, n = 12",
     "labels: macro recall covers, n = 40",
     "gate red, equal, margin 2%, n = 500",
+    "panel: rare errors of 2 judges, 30 labels",
 )
 CLAIMS = {claim.name: claim for claim in claims()}
 

@@ -7,11 +7,12 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from proctor import Reply, Usage, evaluate, exact_match, llm_judge, rescore
 from proctor.cli.main import run_cli
-from proctor.cli.noise import advise
+from proctor.cli.noise import _compare_costs, advise, describe_range
 from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError
 from proctor.validity.noise import Design, NoiseBudget, _Levels, choose_step, list_steps, measure_noise
@@ -208,3 +209,15 @@ def test_the_prices_of_a_metric_are_those_of_its_judges() -> None:
     prices = noise_of(report, metric="correct.pass_rate").prices
     assert (prices.judges, prices.again and prices.again.judges) == (2, 1)
     assert noise_of(report).prices.again is None
+
+
+def test_equal_calls_and_narrow_intervals_are_in_words() -> None:
+    """Neither "1 times the calls" nor "100–100%"."""
+    budget = measure_noise(run_agent([0.5] * 20, 3), "default", "pass_rate")
+    step = budget.steps[0]
+    assert _compare_costs(step, step) == "about the same price"
+    free = [msgspec.structs.replace(step, cost=None, target_calls=calls, judge_calls=0) for calls in (100, 101, 230)]
+    assert [_compare_costs(each, free[0]) for each in free] == ["about the same calls"] * 2 + ["2.3 times the calls"]
+    assert describe_range((0.9999, 1.0)) == "at least 99.9%"
+    assert describe_range((0.996, 0.999)) == "99.6–99.9%"
+    assert describe_range((0.25, 0.25)) == "about 25.0%"

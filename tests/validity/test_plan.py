@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.cli.main import run_cli
+from proctor.cli.plan import _describe_same_samples
 from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.sides import Side
 from proctor.validity.plan import Spread, assume_spread, find_epochs, find_samples, make_plan, predict_pass
@@ -74,6 +75,19 @@ def test_fixed_samples_need_epochs_or_are_too_few() -> None:
     assert predict_pass(spread, 0.05, 200, epochs) >= 0.8 > predict_pass(spread, 0.05, 200, epochs - 1)
     assert find_epochs(spread, 0.03, 0.8, 20) is None
     assert make_plan(spread, margin=0.03, baseline_samples=20).same_samples is None
+
+
+def test_epochs_that_barely_help_are_not_a_plan() -> None:
+    """With 58 samples no number of epochs is enough, with 61 hundreds, which 1,007 samples save; with 88 they help."""
+    spread = assume_spread(0.8)
+    texts = {
+        samples: _describe_same_samples(samples, make_plan(spread, margin=0.05, baseline_samples=samples))
+        for samples in (58, 61, 88)
+    }
+    assert texts[58] == "The 58 samples of the baseline are too few for this margin, with any number of epochs."
+    assert texts[61].startswith("The 61 samples of the baseline cannot reach this margin with epochs alone: ")
+    assert texts[61].endswith("Add samples: 1,007 with 1 epoch take 1,007 target calls.")
+    assert texts[88] == "With the 88 samples of the baseline: 12 epochs, 1,056 target calls."
 
 
 def test_the_command_plans_from_a_run_or_a_rate(
