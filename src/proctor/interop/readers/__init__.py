@@ -1,1 +1,1 @@
-"""Readers of other tools' files, one module per tool."""
+"""Readers of other evaluation tools' files, one module per format; `interop/formats.py` lists them."""

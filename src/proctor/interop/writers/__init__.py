@@ -1,1 +1,1 @@
-"""Writers of other tools' files, one module per format."""
+"""Writers of other evaluation tools' files, as report formats."""
