@@ -27,9 +27,9 @@ def reference(path: str) -> dict[str, Any]:
     return numbers
 
 
-def read_head(path: Path) -> bytes:
+def read_head(path: Path, count: int = HEAD_BYTES) -> bytes:
     """Return the first bytes of a file, none for a folder."""
-    return path.read_bytes()[:HEAD_BYTES] if path.is_file() else b""
+    return path.read_bytes()[:count] if path.is_file() else b""
 
 
 def values(run: ImportedRun, name: str) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 from statistics import fmean
@@ -133,7 +134,7 @@ def test_files_of_the_installed_package(tmp_path: Path) -> None:
         assert [entry["uses"] for entry in file.samples[0].evaluators] == ["regex_match"]
         assert file.warnings == ()
 
-    report = dataset.evaluate_sync(shout, progress=False, repeat=2)
+    report = asyncio.run(dataset.evaluate(shout, progress=False, repeat=2))
     path = tmp_path / "report.json"
     path.write_bytes(reporting.EvaluationReportAdapter.dump_json(report))
     assert recognize(path, read_head(path))

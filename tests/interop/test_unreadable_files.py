@@ -118,7 +118,8 @@ def list_public_files() -> list[Path]:
 
 
 @needs_public_files
-def test_every_public_file_is_recognized_by_its_own_reader_only() -> None:
+@pytest.mark.parametrize("head_bytes", [4096, 65536])
+def test_every_public_file_is_recognized_by_its_own_reader_only(head_bytes: int) -> None:
     """Of more than 200 files of 25 tools, each reader takes its own; the reader for plain tables must come last."""
     mistakes = []
     for path in list_public_files():
@@ -126,7 +127,7 @@ def test_every_public_file_is_recognized_by_its_own_reader_only() -> None:
         owner = name.partition("/")[0]
         is_expected = owner in READERS and not any(mark in name for mark in NOT_DATA) and path.name not in GENERAL
         expected = [owner] if is_expected else []
-        recognized = [tool for tool, reader in READERS.items() if reader.recognize(path, read_head(path))]
+        recognized = [tool for tool, reader in READERS.items() if reader.recognize(path, read_head(path, head_bytes))]
         if recognized != expected:
             mistakes.append((name, recognized))
     assert mistakes == []
