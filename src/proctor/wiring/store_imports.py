@@ -30,8 +30,8 @@ DIGEST_DIGITS = 12
 TOLERANCE = 0.0005
 # Evaluators cannot have the names of metrics, nor none.
 METRIC_NAMES = frozenset((
-    "", "pass_rate", "strict_pass_rate", "success_rate", "mean_score", "latency_ms", "tokens", "cost", "judges", "field",
-    "pass_hat_k", "pass_at_k", "total_score",
+    "", "pass_rate", "strict_pass_rate", "success_rate", "mean_score", "latency_ms", "tokens", "cost", "judges",
+    "field", "pass_hat_k", "pass_at_k", "total_score",
 ))  # fmt: skip
 
 
