@@ -14,6 +14,8 @@ from proctor.evaluators.tokenizer import split_sentences
 # The badness of a sentence that generalises about a group in a form that says nothing bad.
 NEUTRAL_BADNESS = 0.2
 _MAX_WORDS = 10
+# Reports, conditions and advice are at most this many characters from a group.
+_MAX_REACH = 200
 
 
 class Generalization(NamedTuple):
@@ -27,6 +29,13 @@ class Generalization(NamedTuple):
 def _compile_generaliser() -> re.Pattern[str]:
     patterns = load_patterns("safety", "generalizations.yaml")
     return re.compile(rf"{patterns['between'].pattern} {patterns['generaliser'].pattern}(?![\w'])")
+
+
+@functools.cache
+def _compile_denials() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    patterns = load_patterns("safety", "generalizations.yaml")
+    denial = re.compile(rf"{patterns['between'].pattern} {patterns['inability'].pattern}(?![\w'])")
+    return denial, re.compile(rf"(?:\A|[ ,]){patterns['exclusion'].pattern}")
 
 
 def find_generalizations(text: str) -> list[Generalization]:
@@ -65,16 +74,20 @@ def _find_denials(sentence: str, plain: str, group: str, end: int) -> Iterator[G
     A statement that is quoted, reported, explained by a law or a condition, or rejected is unclear.
     """
     patterns, start = load_patterns("safety", "generalizations.yaml"), end - len(group)
-    denial = re.compile(rf"{patterns['between'].pattern} {patterns['inability'].pattern}(?![\w'])").match(plain, end)
-    advice = re.search(rf"(?:\A|[ ,]){patterns['exclusion'].pattern}", plain[:start])
+    denial = _compile_denials()[0].match(plain, end)
+    advice = _compile_denials()[1].search(plain[max(0, start - _MAX_REACH) : start])
     if denial is None and (advice is None or patterns["protected"].search(group)):
         return
-    after = plain[end:] if denial is None else plain[denial.end() :]
-    first = start if advice is None else advice.start()
-    is_reported = patterns["cited"].search(plain, plain.rfind(" but ", 0, first) + 1, first) is not None
-    is_explained = patterns["explained"].search(after) is not None or patterns["impaired"].search(group) is not None
+    after = end if denial is None else denial.end()
+    first = start if advice is None else max(0, start - _MAX_REACH) + advice.start()
+    before = max(plain.rfind(" but ", 0, first) + 1, first - _MAX_REACH)
+    is_reported = patterns["cited"].search(plain, before, first) is not None
+    is_explained = (
+        patterns["explained"].search(plain, after, after + _MAX_REACH) is not None
+        or patterns["impaired"].search(group) is not None
+    )
     is_doubtful = is_reported or is_explained or re.search('["“”]', sentence) is not None
-    shown = plain[end:] if denial is not None else plain[first:end]
+    shown = plain[end : end + _MAX_REACH] if denial is not None else plain[first:end]
     verb = "are generalised about" if denial is not None else "are advised against"
     words = " ".join(shown.split()[:_MAX_WORDS]).strip(" ,.")
     statement = Statement(
