@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
@@ -100,7 +101,7 @@ def set_up(peer: Peer) -> str:
     if not stamp.exists() or stamp.read_text() != requirements.read_text():
         print(f"setting up {peer.name} …", flush=True)
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
         subprocess.run([*pip, "-r", requirements], check=True)
         stamp.write_text(requirements.read_text())
     lines = requirements.read_text().splitlines()
@@ -111,7 +112,7 @@ def run_workload(
     name: str, workload: tuple[int, float, int, int], peers: list[Peer], rounds: int
 ) -> dict[str, dict[str, list[float]]]:
     """Run one workload in every framework, several times in turn, and print the medians."""
-    measured: dict[str, list[dict[str, float]]] = {}
+    measured: dict[str, list[dict[str, Any]]] = {}
     print(f"\n{name}\n{'':<16} {'cold µs':>24} {'warm µs':>24} {'wall s':>18} {'import s':>9} {'peak MB':>8}")
     for turn in range(rounds):
         for peer in peers:
@@ -140,20 +141,22 @@ def run_workload(
     return result
 
 
-def run_once(peer: Peer, workload: tuple[int, float, int, int]) -> dict[str, float]:
+def run_once(peer: Peer, workload: tuple[int, float, int, int]) -> dict[str, Any]:
     """Run a workload in a new process and a new folder, and return its figures or the error."""
     python = Path(sys.executable)
     if (ENVIRONMENTS / peer.name / "bin").exists():
         python = ENVIRONMENTS / peer.name / "bin" / "python"
-    command = [python, FOLDER / "workloads" / peer.script, *map(str, workload), ENVIRONMENTS / peer.name]
+    parts = [python, FOLDER / "workloads" / peer.script, *workload, ENVIRONMENTS / peer.name]
+    command = [str(part) for part in parts]
     with tempfile.TemporaryDirectory() as folder:
         try:
             process = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
-            return {"error": f"more than {TIMEOUT} s"}  # type: ignore[dict-item]
+            return {"error": f"more than {TIMEOUT} s"}
     if process.returncode:
-        return {"error": (process.stderr or process.stdout).strip().splitlines()[-1]}  # type: ignore[dict-item]
-    return json.loads(process.stdout.strip().splitlines()[-1])
+        return {"error": (process.stderr or process.stdout).strip().splitlines()[-1]}
+    figures: dict[str, Any] = json.loads(process.stdout.strip().splitlines()[-1])
+    return figures
 
 
 def _spread(values: list[float], width: int, digits: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -24,7 +25,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_openblas_of_numpy_is_set_to_one_thread_and_back() -> None:
     """Inside it is 1, afterwards what it was; a numpy without OpenBLAS is left alone."""
-    openblas = blas._find_openblas(str(blas.Path(np.__file__).parent))
+    openblas = blas._find_openblas(str(Path(np.__file__).parent))
     if openblas is None:
         pytest.skip("numpy does not use OpenBLAS here")
     before = openblas.get_threads()

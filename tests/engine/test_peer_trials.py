@@ -60,8 +60,8 @@ def test_only_evaluators_that_need_peers_wait_for_them() -> None:
     assert shared_peers(plan(exact_match, baseline="a")) is not None
     assert shared_peers(plan(steady)) is not None
     assert evaluator_needs([attach(steady), attach(exact_match)]) == {"context", "epochs"}
-    assert select_peers([attach(steady)], "a", RunOptions(epochs=3)) == PeerSelection("a", 3)
-    assert select_peers([attach(exact_match)], "a", RunOptions(epochs=3)) == PeerSelection("a", 0)
+    assert select_peers(evaluator_needs([attach(steady)]), "a", RunOptions(epochs=3)) == PeerSelection("a", 3)
+    assert select_peers(evaluator_needs([attach(exact_match)]), "a", RunOptions(epochs=3)) == PeerSelection("a", 0)
 
 
 def test_alone_a_trial_knows_its_configuration() -> None:

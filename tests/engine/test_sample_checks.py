@@ -227,7 +227,7 @@ def test_workers_score_them() -> None:
 def test_functions_cannot_be_sent_to_workers() -> None:
     """The run is refused before anything is sent."""
     mailbox: InMemoryMailbox[Any] = InMemoryMailbox("requests")
-    samples = [Sample("a", "x", evaluators=(polite,))]
+    samples: list[Sample[str, str]] = [Sample("a", "x", evaluators=(polite,))]
     with pytest.raises(ConfigError, match="objects of this process: polite"):
         evaluate(echo, Dataset(samples), workers=mailbox)
     assert mailbox.approximate_count() == 0

@@ -6,7 +6,7 @@ import json
 import sys
 import types
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import agents
 import pytest
@@ -137,7 +137,7 @@ def say(text: str) -> ResponseOutputMessage:
     return ResponseOutputMessage(id="m1", content=[part], role="assistant", status="completed", type="message")
 
 
-weather_function = agents.function_tool(weather.func, name_override="weather")
+weather_function = agents.function_tool(cast(Any, weather).func, name_override="weather")
 
 
 def make_openai_agent(*cities: str) -> Any:
@@ -192,7 +192,7 @@ class City(BaseModel):
 def make_pydantic_agent(model: Any, **options: Any) -> Any:
     agent: Any = PydanticAgent(model, instructions="Be brief.", **options)
 
-    @agent.tool_plain(name="weather")
+    @agent.tool_plain(name="weather")  # type: ignore[untyped-decorator]
     def tell_weather(city: str) -> str:
         if city == "Atlantis":
             raise ModelRetry("no such city")
@@ -254,7 +254,7 @@ def test_the_session_of_an_agent_of_pydantic_ai_survives_its_exception() -> None
 # smolagents
 
 
-class ScriptedSmolModel(smolagents.Model):
+class ScriptedSmolModel(smolagents.Model):  # type: ignore[misc]
     """A model of smolagents that answers from a list of calls."""
 
     def __init__(self, *requests: tuple[str, dict[str, Any]]) -> None:
@@ -269,14 +269,14 @@ class ScriptedSmolModel(smolagents.Model):
         return ChatMessage(role=MessageRole.ASSISTANT, content="", tool_calls=[call], token_usage=usage)
 
 
-class WeatherTool(smolagents.Tool):
+class WeatherTool(smolagents.Tool):  # type: ignore[misc]
     name = "weather"
     description = "Tell the weather."
     inputs: ClassVar[dict[str, Any]] = {"city": {"type": "string", "description": "the city"}}
     output_type = "string"
 
     def forward(self, city: str) -> str:
-        return str(weather.func(city))  # type: ignore[misc]
+        return str(cast(Any, weather).func(city))
 
 
 def make_smolagent(*cities: str, answer: str = ANSWER) -> Any:
@@ -339,7 +339,7 @@ class AlwaysAnswers(agents.Model):
         raise NotImplementedError
 
 
-class FinalAnswers(smolagents.Model):
+class FinalAnswers(smolagents.Model):  # type: ignore[misc]
     def generate(self, messages: Any, **_: Any) -> ChatMessage:
         function = ChatMessageToolCallFunction(name="final_answer", arguments={"answer": ANSWER})
         call = ChatMessageToolCall(id="c1", type="function", function=function)

@@ -31,7 +31,7 @@ def _no_logger_provider_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture
 def events() -> Iterator[InMemoryLogRecordExporter]:
     """What leaves the program through its logger provider."""
-    exporter = InMemoryLogRecordExporter()
+    exporter = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     provider = LoggerProvider(shutdown_on_exit=False)
     provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
     logs.set_logger_provider(provider)
@@ -107,8 +107,9 @@ def test_an_event_is_a_child_of_the_operation_that_is_judged(
 
     observe(agent, evaluators=[judge, close_enough])
     (span,) = named(exported, "invoke_agent")
+    assert span.context is not None
     for record, fields in read(events):
-        assert (record.trace_id, record.span_id) == (span.get_span_context().trace_id, id_of(span))
+        assert (record.trace_id, record.span_id) == (span.context.trace_id, id_of(span))
         assert record.trace_flags & 1, "the span is sampled"
         assert fields["gen_ai.response.id"] == "resp-9"
     assert provider is not None

@@ -66,7 +66,6 @@ def datasets(requests: Mailbox[EvalRequest[str, str]]) -> None:
 
 
 def evaluators() -> None:
-    evaluate(shout, SAMPLES, None)  # type: ignore[arg-type]
     evaluate(shout, SAMPLES, 0.5)  # type: ignore[arg-type]
     rescore("latest", 7)  # type: ignore[arg-type]
     rescore(7, exact_match)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
@@ -550,7 +551,8 @@ def test_disputes_that_leave_too_few_labels_are_for_a_third_person(
     """Two annotators at chance agree on half: more labels of theirs would not help, a third person's do."""
     run = history.find("latest")
     digest = digest_evaluator(run, "judge")
-    for name, vote in (("ann", lambda i: i % 2 == 0), ("bob", lambda i: i % 4 < 2)):
+    votes: dict[str, Callable[[int], bool]] = {"ann": lambda i: i % 2 == 0, "bob": lambda i: i % 4 < 2}
+    for name, vote in votes.items():
         history.add_labels(
             [label(history, f"s{i:03}", vote(i), annotator=name, evaluator_digest=digest) for i in range(shared)]
         )

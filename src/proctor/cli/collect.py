@@ -61,9 +61,9 @@ def _load_metrics(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, 
     loaded = load_eval_file(file)
     registry = Registry.standard()
     registry.load_plugins(loaded.plugins)
-    evaluators = registry.build_all(loaded.evaluation.evaluators)
-    metrics = load_metrics((*loaded.evaluation.metrics, *registry.metrics), evaluators)
+    specs = [evaluator.spec for evaluator in registry.build_all(loaded.evaluation.evaluators)]
+    metrics = load_metrics((*loaded.evaluation.metrics, *registry.metrics), specs)
     thresholds = {**loaded.evaluation.fail_under, **thresholds}
     epochs = loaded.evaluation.options.get("epochs", 1)
-    check_thresholds(thresholds, evaluators, metrics, epochs=epochs if isinstance(epochs, int) else 1)
+    check_thresholds(thresholds, specs, metrics, epochs=epochs if isinstance(epochs, int) else 1)
     return metrics, thresholds

@@ -37,7 +37,8 @@ SAME = [
 
 def _check(output: str, context: str) -> Score:
     trial = Trial(Sample("1", None, metadata={"context": context}), output)
-    return asyncio.run(attach(hallucination_detection()).score(trial))
+    score: Score = asyncio.run(attach(hallucination_detection()).score(trial))
+    return score
 
 
 @each_row(("output", "context"), EXCHANGED)
