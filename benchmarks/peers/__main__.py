@@ -47,8 +47,8 @@ PEERS = [
     Peer("proctor", "proctor.py", "SQLite, synced", 50_000),
     Peer("pydantic-evals", "pydantic_evals_run.py", "no"),
     Peer("ragas", "ragas_run.py", "no"),
-    Peer("promptfoo", "promptfoo_run.py", "SQLite"),
-    Peer("inspect-ai", "inspect_ai_run.py", "log and SQLite"),
+    Peer("promptfoo", "promptfoo_run.py", "SQLite", 1_000),
+    Peer("inspect-ai", "inspect_ai_run.py", "log and SQLite", 1_000),
     Peer("mlflow", "mlflow_run.py", "SQLite", 1_000),
     Peer("deepeval", "deepeval_run.py", "a file, rewritten", 1_000),
 ]

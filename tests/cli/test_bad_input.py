@@ -132,7 +132,7 @@ MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
         (["run", "nothing.yaml"], "file not found: nothing.yaml"),
         (["run", "eval.yml"], "did you mean 'eval.yaml'?"),
         (["run", "data.jsonl"], "an eval file ends in .yaml"),
-        (["run", "app.py"], "does not define dataset, target, evaluators"),
+        (["run", "app.py"], "does not define dataset, target"),
         (["run", "eval.yaml", "--tag", "main"], "must be KEY=VALUE, got 'main'"),
         (["run", "eval.yaml", "--set", "least=3"], "must be EVALUATOR.PARAMETER=VALUE"),
         (["run", "eval.yaml", "--set", "other.least=3"], "this run has no evaluator 'other'"),

@@ -34,6 +34,7 @@ EXTRAS = {
     "redis": "workers and mailboxes on Redis",
     "sqs": "workers and mailboxes on SQS",
     "parquet": "datasets and exports in Parquet",
+    "inspect": "importing Inspect logs (.eval)",
     "pandas": "report.to_pandas()",
     "polars": "report.to_polars()",
     "otel": "OpenTelemetry spans",

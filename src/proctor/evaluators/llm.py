@@ -151,7 +151,7 @@ def rubric_evaluation(
     return _make_evaluator(judge, rubric_evaluation, locals())
 
 
-@evaluator(category="llm", factory=True, needs=("session",))
+@evaluator(category="session", factory=True, needs=("session",))
 def simulated_user_role(
     model: Model, *, temperature: Temperature = "auto", max_tokens: int | None = None
 ) -> Callable[..., Any]:
