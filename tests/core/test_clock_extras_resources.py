@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from datetime import UTC
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -49,6 +52,16 @@ def test_a_missing_dependency_of_an_optional_package_is_not_hidden(
 def test_checking_for_a_loaded_package_does_not_import_it() -> None:
     assert extras.loaded_module("asyncio") is asyncio
     assert extras.loaded_module("antigravity") is None
+
+
+def test_a_module_that_is_still_being_imported_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may import numpy while a result is measured; half a module has no types to compare with."""
+    module = ModuleType("half_imported")
+    module.__spec__ = ModuleSpec("half_imported", None)
+    monkeypatch.setitem(sys.modules, "half_imported", module)
+    assert extras.loaded_module("half_imported") is module
+    vars(module.__spec__)["_initializing"] = True
+    assert extras.loaded_module("half_imported") is None
 
 
 def test_files_of_the_package_are_read() -> None:

@@ -23,8 +23,12 @@ def require(module: str, *, extra: str, why: str) -> ModuleType:
 
 
 def loaded_module(module: str) -> ModuleType | None:
-    """Return the module if the program has already imported it, else None."""
-    return sys.modules.get(module)
+    """Return the module if the program has already imported it, else None.
+
+    A module that another thread is still importing lacks most of its names, and no value can be of its types yet.
+    """
+    loaded = sys.modules.get(module)
+    return None if getattr(getattr(loaded, "__spec__", None), "_initializing", False) else loaded
 
 
 def is_pydantic_model(value: object) -> bool:
