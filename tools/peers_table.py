@@ -15,7 +15,8 @@ returns at once, two checks score each output, and every framework stores result
 framework has its own environment. The columns are CPU time for each sample in the first (cold) and second (warm)
 evaluation of a process; {rounds}. The floor is plain asyncio that writes one JSON line for each sample.
 
-Compare the rows of one table, not the figures of two machines: this run was on {machine}, which also had other work.
+Compare the rows of one table, not the figures of two machines: this run was on a machine that
+also had other work ({machine}).
 """
 TAIL = """
 DeepEval and ragas score outputs that exist, so their script runs the target first, at the same concurrency. A

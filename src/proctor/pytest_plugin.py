@@ -21,6 +21,7 @@ MARKER_HELP = (
     "proctor(target, dataset, evaluators, samples_as='items', epochs=1, min_passes, min_pass_rate, thresholds, name, "
     "…): an eval, which runs only with --proctor or -m proctor; see docs/pytest.md"
 )
+EXAMPLE = "@pytest.mark.proctor(target=…, dataset=…)"
 _deselected = pytest.StashKey[int]()
 _stored_runs = pytest.StashKey["dict[str, list[tuple[str, list[str]]]]"]()
 
@@ -66,7 +67,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     is_items = arguments.get("samples_as", "items") == "items"
     if "dataset" in arguments and "target" not in arguments and is_items:
         if "sample" not in metafunc.fixturenames:
-            raise _usage_error(metafunc.definition, "has a dataset, but no argument `sample`", "def test_…(sample):")
+            text = _describe_misuse(
+                metafunc.definition, "has a dataset, but no argument `sample`", "def test_…(sample):"
+            )
+            raise pytest.Collector.CollectError(text)
         from proctor.wiring.pytest_evals import load_samples
 
         samples = load_samples(arguments["dataset"], metafunc.definition)
@@ -93,7 +97,8 @@ def report(request: pytest.FixtureRequest) -> EvalReport:
     """The report of the run of `@pytest.mark.proctor(target=…, dataset=…, evaluators=…)`."""
     marker = request.node.get_closest_marker(MARKER)
     if marker is None or "target" not in marker.kwargs:
-        raise _usage_error(request.node, "uses `report` without a target", "@pytest.mark.proctor(target=…, dataset=…)")
+        text = _describe_misuse(request.node, "uses `report` without a target", EXAMPLE)
+        pytest.fail(text, pytrace=False)
     from proctor.wiring.pytest_evals import run_target
 
     return run_target(request.node, marker.kwargs)
@@ -105,7 +110,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if marker is None:
         return None
     if marker.args:
-        raise _usage_error(pyfuncitem, "has positional arguments", "@pytest.mark.proctor(target=…, dataset=…)")
+        pytest.fail(_describe_misuse(pyfuncitem, "has positional arguments", EXAMPLE), pytrace=False)
     from proctor.wiring import pytest_evals
 
     if "target" in marker.kwargs:
@@ -166,5 +171,5 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"the evals are stored; look at them with: proctor view{option}")
 
 
-def _usage_error(item: Any, what: str, fix: str) -> Exception:
-    return pytest.Collector.CollectError(f"{item.nodeid} {what}\nFix: write {fix}")
+def _describe_misuse(item: Any, problem: str, fix: str) -> str:
+    return f"{item.nodeid} {problem}\nFix: write {fix}"

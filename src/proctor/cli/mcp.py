@@ -30,6 +30,9 @@ def command(contents: Any, history: str | None) -> None:
     claude mcp add proctor -- proctor mcp
     proctor mcp --history runs.db --contents never
     """
+    if sys.stdin.isatty():
+        text = "waiting for a client on stdin; usually a coding agent starts this command. Press Ctrl-D to stop"
+        cli.echo_stderr(text, is_problem=False)
     writer = _take_stdout()
     from proctor.mcp.server import McpServer
     from proctor.mcp.toolbox import Toolbox

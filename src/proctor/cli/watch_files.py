@@ -96,12 +96,12 @@ def watch_files(arguments: Sequence[str], file: Path | None, options: Mapping[st
             files |= set(report.files)
             if report.run_id:
                 if last_run:
-                    cli.echo_stderr(describe_difference(report.run_id, last_run, history))
+                    cli.echo_stderr(describe_difference(report.run_id, last_run, history), is_problem=False)
                 last_run = report.run_id
             states = read_states(files)
-            cli.echo_stderr(f"watching {format_count(len(states), 'file')}; press Ctrl-C to stop")
+            cli.echo_stderr(f"watching {format_count(len(states), 'file')}; press Ctrl-C to stop", is_problem=False)
             changed = wait_for_change(states)
-            cli.echo_stderr(f"\nchanged: {', '.join(os.path.relpath(path) for path in changed)}")
+            cli.echo_stderr(f"\nchanged: {', '.join(os.path.relpath(path) for path in changed)}", is_problem=False)
     except KeyboardInterrupt:
         return code
 

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import shlex
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -177,7 +178,11 @@ def _evaluate(
     evaluators = arguments.get("evaluators")
     if score_assertions is not None:
         assertions = BoundEvaluator(EvaluatorSpec(ASSERTIONS, ASSERTIONS), "inline", score_assertions)
-        evaluators = [assertions, *_as_list(evaluators)]
+        # Errors count the evaluators as the marker does, so this one comes last.
+        evaluators = [*_as_list(evaluators), assertions]
+    for option in options:
+        if similar := get_close_matches(option, OWN_ARGUMENTS, n=1, cutoff=0.8):
+            pytest.fail(f"unknown argument {option!r}\nFix: did you mean {similar[0]!r}?", pytrace=False)
     name = _run_name(item.nodeid, arguments)
     try:
         return bridge.run(aevaluate(target, _resolve(dataset, item), evaluators, name=name, **options))
