@@ -131,9 +131,9 @@ def _show_runs(files: list[tuple[Path, ImportedFile]], runs: dict[str, list[Stor
         warnings = dict.fromkeys([*imported.warnings, *(text for run in stored for text in run.warnings)])
         for warning in warnings:
             click.echo(f"  note: {cli.display_name(warning)}")
-    found = [run for group in runs.values() for run in group if run.stored]
-    if found:
-        click.echo(f"next: proctor show {found[-1].run_id}")
+    new_runs = [run for group in runs.values() for run in group if run.stored]
+    if new_runs:
+        click.echo(f"next: proctor show {new_runs[-1].run_id}")
 
 
 def _has_checks(imported: ImportedFile) -> bool:

@@ -60,10 +60,10 @@ def list_runs(history: History, name: str | None = None, limit: int = 10, offset
             *summary.headlines(load_report(history, run.run_id)),
         ]
         lines.append("; ".join([*facts, *([_cut_name(", ".join(tags))] if tags else [])]))
-    if not lines:
+    if not lines and not offset:
         where = f" named {name!r}" if name else ""
         raise UsageError(f"the history {history.describe().where} has no run{where}", fix="proctor run eval.yaml")
-    return Answer(lines, hints=_hint_next_page(len(runs) > limit, offset + limit))
+    return Answer(lines or ["no more runs"], hints=_hint_next_page(len(runs) > limit, offset + limit))
 
 
 def show_run(history: History, run: str = "latest") -> Answer:
