@@ -90,7 +90,7 @@ def _schema_type(value: dict[str, Any]) -> str:
     if "enum" in value:
         return ", ".join(code(str(choice)) for choice in value["enum"])
     if "$ref" in value:
-        return value["$ref"].rpartition("/")[2]
+        return str(value["$ref"]).rpartition("/")[2]
     kind = str(value.get("type", "anything"))
     low = [f"> {value['exclusiveMinimum']}"] if "exclusiveMinimum" in value else []
     low += [f"≥ {value['minimum']}"] if "minimum" in value else []
