@@ -24,7 +24,7 @@ from typing import Any
 COMMENT, JUNIT, REPORTS = "gate.md", "gate.xml", "eval_results"
 PER_PAGE = 100
 MAX_BODY = 60_000
-RUNS_KEPT = 50
+MAX_RUNS = 50
 
 
 def gate(file: str, baseline: str, options: Sequence[str]) -> int:
@@ -40,7 +40,7 @@ def gate(file: str, baseline: str, options: Sequence[str]) -> int:
     if code in (0, 1, 4):
         name = json.loads(Path(REPORTS, "report.json").read_text(encoding="utf-8"))["metadata"]["name"]
         text = Path(REPORTS, "report.md").read_text(encoding="utf-8")
-    note = f"There is no baseline `{baseline}` yet: it is set when this file runs on the default branch."
+    note = f"There is no baseline `{baseline}` yet: the job on the default branch sets it."
     # The marker of `proctor gate`, so that its first comment replaces this one.
     Path(COMMENT).write_text(f"<!-- proctor gate: {name} -->\n{note}\n\n{text}", encoding="utf-8")
     return code
@@ -53,7 +53,7 @@ def renew_baseline(file: str, baseline: str) -> int:
         print("The baseline stays as it was, because the run is not complete.", file=sys.stderr)
         return code
     return run("proctor", "baseline", "set", baseline, "latest") or run(
-        "proctor", "history", "prune", "--count", str(RUNS_KEPT), "--yes"
+        "proctor", "history", "prune", "--count", str(MAX_RUNS), "--yes"
     )
 
 
@@ -153,14 +153,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", default="eval.yaml", help="the eval file (default: eval.yaml)")
     parser.add_argument("--baseline", default="main", help="the name of the baseline (default: main)")
     parser.epilog = "Options after -- are passed to `proctor gate`."
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    end = words.index("--") if "--" in words else len(words)
-    parsed = parser.parse_args(words[:end])
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    parsed = parser.parse_args(arguments[:end])
     if parsed.step == "comment":
         return write_comment(os.environ)
     if parsed.step == "baseline":
         return renew_baseline(parsed.file, parsed.baseline)
-    return gate(parsed.file, parsed.baseline, words[end + 1 :])
+    return gate(parsed.file, parsed.baseline, arguments[end + 1 :])
 
 
 if __name__ == "__main__":

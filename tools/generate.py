@@ -234,20 +234,20 @@ def main(args: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, name what is stale")
     parser.add_argument("--into", type=Path, default=ROOT, help="the folder of the project")
-    given = parser.parse_args(args)
+    options = parser.parse_args(args)
     stale = 0
     for name, make in WRITTEN.items():
-        path, text = given.into / name, make()
+        path, text = options.into / name, make()
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         stale += 1
-        if given.check:
+        if options.check:
             print(f"{name} is stale: run python tools/generate.py", file=sys.stderr)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             print(f"wrote {name}")
-    return 1 if stale and given.check else 0
+    return 1 if stale and options.check else 0
 
 
 if __name__ == "__main__":

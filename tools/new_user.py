@@ -51,9 +51,9 @@ Next: [choose an entry point](entry-points.md) for your own program, bring [your
 
 
 class Step(NamedTuple):
-    """A command, the words before it, the exit code it must have, and a file that the user edits before it."""
+    """A command, the sentence before it, the exit code it must have, and a file that the user edits before it."""
 
-    words: str
+    sentence: str
     command: str
     exit_code: int = 0
     edited: str = ""
@@ -96,9 +96,9 @@ def play(wheel: Path, folder: Path) -> list[str]:
         if step.edited:
             edit(project / step.edited, step.contents)
         command = step.command.replace("install proctor", f"install --quiet {wheel}").split()
-        place = project if project.is_dir() else folder
+        working_folder = project if project.is_dir() else folder
         play_step = view if command[:2] == ["proctor", "view"] else run
-        code, output = play_step(command, place, environment)
+        code, output = play_step(command, working_folder, environment)
         if code != step.exit_code:
             sys.exit(f"{step.command} ended with {code} instead of {step.exit_code}:\n{output}")
         print(f"ok: {step.command} (exit code {code})", flush=True)
@@ -112,8 +112,8 @@ def edit(path: Path, contents: str) -> None:
         path.write_text(contents, encoding="utf-8")
         return
     text = path.read_text(encoding="utf-8")
-    place = text.index("    if match is None")
-    path.write_text(text[:place] + contents + text[place:], encoding="utf-8")
+    position = text.index("    if match is None")
+    path.write_text(text[:position] + contents + text[position:], encoding="utf-8")
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[int, str]:
@@ -147,10 +147,10 @@ def view(command: list[str], folder: Path, environment: dict[str, str]) -> tuple
 
 
 def render(outputs: list[str]) -> str:
-    """Return the page: words, commands and outputs."""
+    """Return the page: sentences, commands and outputs."""
     parts = ["# The first ten minutes", NOTICE, HEAD.strip()]
     for number, (step, output) in enumerate(zip(STEPS, outputs, strict=True), start=1):
-        parts.append(f"**{number}.** {step.words}")
+        parts.append(f"**{number}.** {step.sentence}")
         if step.edited:
             parts.append(f'```py title="{step.edited}"\n{step.contents.rstrip()}\n```')
         parts.append(f"```sh\n{step.command}{chr(10) + 'cd evals' if ' init ' in step.command else ''}\n```")

@@ -13,22 +13,25 @@ HEAD = """
 What a framework costs besides the model calls, measured side by side in one run by `make peers`. The target
 returns at once, two checks score each output, and every framework stores results in its default way. Each
 framework has its own environment. The columns are CPU time for each sample in the first (cold) and second (warm)
-evaluation of a process; each figure is the median of {rounds} processes, with the smallest and largest value. The
-floor is plain asyncio that writes one JSON line for each sample.
+evaluation of a process; {rounds}. The floor is plain asyncio that writes one JSON line for each sample.
 
-Compare the rows of one table, not the figures of two machines: this run was on {machine}, which also had other work.
+Compare the rows of one table, not the figures of two machines: this run was on a machine that
+also had other work ({machine}).
 """
 TAIL = """
 DeepEval and ragas score outputs that exist, so their script runs the target first, at the same concurrency. A
-framework without a row took more than five minutes, or was not measured at that size because it would have.
+framework without a row was not part of this run, or takes more than five minutes at that size.
 """
 
 
 def peers_page(notice: str) -> str:
-    """Return the page."""
+    """Return the page, with a table for each workload."""
     document = json.loads(FIGURES.read_text(encoding="utf-8"))
     workloads = document["workloads"]
-    rounds = max(len(columns["wall"]) for rows in workloads.values() for columns in rows.values())
+    count = max(len(columns["wall"]) for rows in workloads.values() for columns in rows.values())
+    rounds = f"each figure is the median of {count} processes, with the smallest and largest value"
+    if count == 1:
+        rounds = "each figure is from one process, so it has no interval"
     parts = ["# Cost compared with other frameworks", notice, HEAD.strip().format(rounds=rounds, **document)]
     for name, rows in workloads.items():
         parts += [f"## {_title(name)}", _table(name, rows, document)]
@@ -49,7 +52,7 @@ def _table(name: str, rows: dict[str, Any], document: dict[str, Any]) -> str:
             lines.append(f"| {_label(peer, document)} | {_spread(columns['wall'], 2)} s | {_memory(columns)} |")
         return "\n".join(lines)
     lines = [
-        "| framework | CPU a sample, cold | warm | times the floor (warm) | import | peak memory | stored in |",
+        "| framework | CPU per sample, cold | warm | times the floor (warm) | import | peak memory | stored in |",
         "|---|---|---|---|---|---|---|",
     ]
     floor = median(rows["floor"]["warm_us"])
@@ -72,4 +75,6 @@ def _memory(columns: dict[str, list[float]]) -> str:
 
 
 def _spread(values: list[float], digits: int = 0) -> str:
+    if len(values) == 1:
+        return f"{values[0]:,.{digits}f}"
     return f"{median(values):,.{digits}f} ({min(values):,.{digits}f}–{max(values):,.{digits}f})"

@@ -1,4 +1,4 @@
-"""Reference pages that are read from the source: keys of eval files, errors, ports and records."""
+"""Build the reference pages from the source: keys of eval files, errors, ports, records and examples."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ default may be left out. Import them from `proctor` or from the module in the he
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, without its column of meanings if that is empty."""
+    """Return a Markdown table, without its column of meanings if that is empty."""
     if headings[-1] == "meaning" and not any(row[-1] for row in rows):
         headings, rows = headings[:-1], [row[:-1] for row in rows]
     lines = [headings, ["---"] * len(headings), *rows]
@@ -59,12 +59,12 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def code(text: str) -> str:
-    """Code in a cell of a table, where a bar would end the cell."""
+    """Return code for the cell of a table, where a bar would end the cell."""
     return f"`{text}`".replace("|", "\\|")
 
 
-def eval_file_keys(notice: str) -> str:
-    """The page of the keys of an eval file, from its JSON Schema."""
+def eval_file_keys_page(notice: str) -> str:
+    """Return the page of the keys of an eval file, from its JSON Schema."""
     definitions = eval_file.build_schema()["$defs"]
     parts = ["# Keys of eval files", notice, KEYS_HEAD.strip()]
     first = {"EvalFile": "Top level", "DatasetEntry": "dataset", "FieldEntry": "fields", "RunOptions": "run"}
@@ -73,13 +73,13 @@ def eval_file_keys(notice: str) -> str:
         if "properties" not in definition:
             continue
         required = set(definition.get("required", ()))
-        rows = [_key(key, value, key in required) for key, value in definition["properties"].items()]
+        rows = [_key_row(key, value, key in required) for key, value in definition["properties"].items()]
         parts += [f"## {first.get(name, name)}", " ".join(definition.get("description", "").split())]
         parts.append(table(("key", "type", "default", "meaning"), rows))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _key(key: str, value: dict[str, Any], required: bool) -> tuple[str, str, str, str]:
+def _key_row(key: str, value: dict[str, Any], required: bool) -> tuple[str, str, str, str]:
     default = "required" if required else code(json.dumps(value["default"])) if "default" in value else ""
     return code(key), _schema_type(value), default, " ".join(str(value.get("description", "")).split())
 
@@ -90,7 +90,7 @@ def _schema_type(value: dict[str, Any]) -> str:
     if "enum" in value:
         return ", ".join(code(str(choice)) for choice in value["enum"])
     if "$ref" in value:
-        return value["$ref"].rpartition("/")[2]
+        return str(value["$ref"]).rpartition("/")[2]
     kind = str(value.get("type", "anything"))
     low = [f"> {value['exclusiveMinimum']}"] if "exclusiveMinimum" in value else []
     low += [f"≥ {value['minimum']}"] if "minimum" in value else []
@@ -98,21 +98,21 @@ def _schema_type(value: dict[str, Any]) -> str:
 
 
 def errors_page(notice: str) -> str:
-    """The page of errors, with their bases and exit codes."""
+    """Return the page of errors, with their bases and exit codes."""
     classes = [
         value
         for value in vars(errors).values()
         if inspect.isclass(value) and issubclass(value, (ProctorError, RunInterrupted))
     ]
     rows = [
-        (code(each.__name__), code(each.__bases__[0].__name__), _first_sentence(each.__doc__), _exit_code(each))
+        (code(each.__name__), code(each.__bases__[0].__name__), _first_sentence(each.__doc__), _find_exit_code(each))
         for each in classes
     ]
     parts = ["# Errors", notice, ERRORS_HEAD.strip(), table(("error", "is a", "meaning", "exit code"), rows)]
     return "\n\n".join(parts) + "\n"
 
 
-def _exit_code(error: type[BaseException]) -> str:
+def _find_exit_code(error: type[BaseException]) -> str:
     if issubclass(error, RunInterrupted):
         return "130"
     return "2" if issubclass(error, UsageError) else "3"
@@ -123,19 +123,19 @@ def _first_sentence(text: str | None) -> str:
 
 
 def ports_page(notice: str) -> str:
-    """The page of protocols, with their methods."""
+    """Return the page of protocols, with their methods."""
     parts = ["# Ports", notice, PORTS_HEAD.strip()]
     for file in ("ports/__init__.py", "ports/mail.py"):
-        for node in _classes(SOURCE / file):
+        for node in _list_classes(SOURCE / file):
             if any("Protocol" in ast.unparse(base) for base in node.bases):
-                parts += [f"## {node.name}", *_docstring(node)]
-                rows = [row for child in node.body if (row := _member(child))]
+                parts += [f"## {node.name}", *_list_paragraphs(node)]
+                rows = [row for child in node.body if (row := _member_row(child))]
                 if rows:
                     parts.append(table(("member", "meaning"), rows))
     return "\n\n".join(parts) + "\n"
 
 
-def _member(node: ast.stmt) -> tuple[str, str] | None:
+def _member_row(node: ast.stmt) -> tuple[str, str] | None:
     if isinstance(node, ast.AnnAssign):
         return code(f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}"), ""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -149,26 +149,26 @@ def _member(node: ast.stmt) -> tuple[str, str] | None:
 
 
 def records_page(notice: str) -> str:
-    """The page of records, with their fields."""
+    """Return the page of records, with their fields."""
     parts = ["# Records", notice, RECORDS_HEAD.strip()]
     for heading, modules in RECORDS.items():
         parts.append(f"## {heading}")
         for module in modules:
-            for node in _classes(SOURCE / "records" / f"{module}.py"):
-                rows = [_field(child) for child in node.body if isinstance(child, ast.AnnAssign)]
+            for node in _list_classes(SOURCE / "records" / f"{module}.py"):
+                rows = [_field_row(child) for child in node.body if isinstance(child, ast.AnnAssign)]
                 if rows and not node.name.startswith("_"):
-                    parts += [f"### {node.name} (proctor.records.{module})", *_docstring(node)]
+                    parts += [f"### {node.name} (proctor.records.{module})", *_list_paragraphs(node)]
                     parts.append(table(("field", "type", "default", "meaning"), rows))
     return "\n\n".join(parts) + "\n"
 
 
-def _classes(path: Path) -> Iterator[ast.ClassDef]:
+def _list_classes(path: Path) -> Iterator[ast.ClassDef]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     yield from (node for node in tree.body if isinstance(node, ast.ClassDef))
 
 
-def _docstring(node: ast.ClassDef) -> Iterator[str]:
-    """The paragraphs of a docstring, its examples as blocks."""
+def _list_paragraphs(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the paragraphs of a docstring, its examples as blocks."""
     for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
         if paragraph.startswith(">>>"):
             yield f"```pycon\n{paragraph}\n```"
@@ -176,7 +176,7 @@ def _docstring(node: ast.ClassDef) -> Iterator[str]:
             yield paragraph
 
 
-def _field(node: ast.AnnAssign) -> tuple[str, str, str, str]:
+def _field_row(node: ast.AnnAssign) -> tuple[str, str, str, str]:
     annotation, meaning = node.annotation, ""
     if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Annotated":
         assert isinstance(annotation.slice, ast.Tuple)
@@ -188,7 +188,7 @@ def _field(node: ast.AnnAssign) -> tuple[str, str, str, str]:
 
 
 def examples_page(notice: str) -> str:
-    """The table of examples: what each shows, from its docstring or its page."""
+    """Return the table of examples: what each shows, from its docstring or its page."""
     folder = ROOT / "examples"
     rows = []
     for script in sorted(folder.glob("*.py")):
@@ -203,7 +203,7 @@ def examples_page(notice: str) -> str:
 
 PAGES = {
     "examples/README.md": examples_page,
-    "docs/reference/eval-file-keys.md": eval_file_keys,
+    "docs/reference/eval-file-keys.md": eval_file_keys_page,
     "docs/reference/errors.md": errors_page,
     "docs/reference/ports.md": ports_page,
     "docs/reference/records.md": records_page,

@@ -97,20 +97,20 @@ def write_sbom(target: Path, files: list[Path]) -> None:
 def try_wheel(python: str, version: str, wheel: Path, folder: Path) -> None:
     """Install the wheel into an empty environment, run an evaluation, and measure the installation."""
     run(python, "-m", "venv", folder / "env")
-    bin_ = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
+    scripts = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
     before = measure(folder / "env")
-    run(bin_ / "python", "-m", "pip", "install", "--quiet", "--no-compile", wheel, quiet=True)
+    run(scripts / "python", "-m", "pip", "install", "--quiet", "--no-compile", wheel, quiet=True)
     size = (measure(folder / "env") - before) / 1e6
-    listed = json.loads(capture(bin_ / "python", "-m", "pip", "list", "--format=json"))
-    count = len({entry["name"].lower() for entry in listed} - PREINSTALLED)
+    installed = json.loads(capture(scripts / "python", "-m", "pip", "list", "--format=json"))
+    count = len({entry["name"].lower() for entry in installed} - PREINSTALLED)
     print(f"Python {version}: {count} distributions, {size:.1f} MB without compiled files", flush=True)
     if count > MAX_DISTRIBUTIONS or size > MAX_MEGABYTES:
         sys.exit(f"a core install must have at most {MAX_DISTRIBUTIONS} distributions and {MAX_MEGABYTES} MB")
-    shown = capture(bin_ / "proctor", "--version", cwd=folder)
-    if not re.search(rf"\b{re.escape(VERSION)}\b", shown):
-        sys.exit(f"proctor --version prints {shown!r} instead of {VERSION}")
-    run(bin_ / "proctor", "init", "evals", cwd=folder, quiet=True)
-    output = capture(bin_ / "proctor", "run", "eval.yaml", cwd=folder / "evals")
+    printed_version = capture(scripts / "proctor", "--version", cwd=folder)
+    if not re.search(rf"\b{re.escape(VERSION)}\b", printed_version):
+        sys.exit(f"proctor --version prints {printed_version!r} instead of {VERSION}")
+    run(scripts / "proctor", "init", "evals", cwd=folder, quiet=True)
+    output = capture(scripts / "proctor", "run", "eval.yaml", cwd=folder / "evals")
     print(*(line for line in output.splitlines() if " passed (" in line), sep="\n", flush=True)
 
 

@@ -24,7 +24,7 @@ CLASSIFIER = "License :: OSI Approved :: "
 PINNED = re.compile(r"^(?P<name>[a-z0-9-]+)==(?P<version>[^\s;\\]+)(?: ; (?P<marker>[^\\\n]+?))? \\$", re.MULTILINE)
 HEAD = """
 Proctor is under the MIT licence ([LICENSE](LICENSE)). A release also contains or installs the work of others.
-`make release` writes the same list, with the digests of every file, as a CycloneDX document beside the wheel.
+`make release` writes the same list, with the digests of every file, as a CycloneDX document next to the wheel.
 """
 
 
@@ -62,8 +62,8 @@ def find_licence(name: str) -> str:
         return "not installed here"
     if expression := fields.get("License-Expression"):
         return str(expression)
-    named = [text.removeprefix(CLASSIFIER) for text in fields.get_all("Classifier") or () if CLASSIFIER in text]
-    text = ", ".join(named) or str(fields.get("License") or "not declared").splitlines()[0]
+    licences = [text.removeprefix(CLASSIFIER) for text in fields.get_all("Classifier") or () if CLASSIFIER in text]
+    text = ", ".join(licences) or str(fields.get("License") or "not declared").splitlines()[0]
     return "MIT" if text == "MIT License" else text
 
 

@@ -4,7 +4,7 @@ Usage: python tools/toxicity_words.py alt_profanity_check-….whl vaderSentiment
 
 The wheels are read as data: nothing of them is installed, imported or run. The linear model is in
 pickles; of what they name, only numbers, texts, lists and mappings are built, and every class is
-an empty stand-in. The sha256 of both wheels is printed for the NOTICE files beside the data.
+an empty stand-in. The sha256 of both wheels is printed for the NOTICE files next to the data.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ NUMBERS = {
 class Empty:
     """A stand-in for every class: it stores its state and does nothing."""
 
-    def __init__(self, *given: Any) -> None:
-        self.given = given
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
 
     def __setstate__(self, state: Any) -> None:
         vars(self).update(state if isinstance(state, dict) else {"state": state})
@@ -58,13 +58,13 @@ class Reader(pickle._Unpickler):
         if type(top).__name__ == "NumpyArrayWrapper":
             self.stack[-1] = self._array(top)
 
-    def _array(self, told: Any) -> Any:
-        if told.dtype.hasobject:
+    def _array(self, header: Any) -> Any:
+        if header.dtype.hasobject:
             raise SystemExit("an array of objects is not read")
-        if getattr(told, "numpy_array_alignment_bytes", None):
+        if getattr(header, "numpy_array_alignment_bytes", None):
             self.content.read(self.content.read(1)[0])
-        size = int(np.prod(told.shape, dtype=int)) * told.dtype.itemsize
-        return np.frombuffer(self.content.read(size), told.dtype).reshape(told.shape)
+        size = int(np.prod(header.shape, dtype=int)) * header.dtype.itemsize
+        return np.frombuffer(self.content.read(size), header.dtype).reshape(header.shape)
 
     dispatch[pickle.BUILD[0]] = load_build
 

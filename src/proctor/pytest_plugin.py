@@ -5,6 +5,7 @@ Importing this module imports nothing else of Proctor. The rest is loaded when t
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +21,20 @@ MARKER_HELP = (
     "proctor(target, dataset, evaluators, samples_as='items', epochs=1, min_passes, min_pass_rate, thresholds, name, "
     "…): an eval, which runs only with --proctor or -m proctor; see docs/pytest.md"
 )
+EXAMPLE = "@pytest.mark.proctor(target=…, dataset=…)"
 _deselected = pytest.StashKey[int]()
 _stored_runs = pytest.StashKey["dict[str, list[tuple[str, list[str]]]]"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("proctor", "evals of Proctor")
-    group.addoption("--proctor", action="store_true", help="Run the evals: tests marked with @pytest.mark.proctor.")
+    group.addoption(
+        "--proctor", action="store_true", help="Also run the evals: tests marked with @pytest.mark.proctor."
+    )
     group.addoption(
         "--proctor-history",
         metavar="FILE|URL",
-        help="Store evals in this history. Default: $PROCTOR_HISTORY, else .proctor/history.db. `none` stores none.",
+        help="Store evals in this history; `none` stores nothing. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
     )
 
 
@@ -45,11 +49,11 @@ def is_selected(config: pytest.Config, node_id: str) -> bool:
     """True if evals run: with --proctor, with `proctor` in -m, or if the test is named on the command line."""
     if config.getoption("--proctor") or MARKER in (config.getoption("-m") or ""):
         return True
-    named = [_short_node_id(argument) for argument in config.args if "::" in argument]
-    return any(f"{_short_node_id(node_id)}::".startswith(f"{name}::") for name in named)
+    requested = [_shorten_node_id(argument) for argument in config.args if "::" in argument]
+    return any(f"{_shorten_node_id(node_id)}::".startswith(f"{prefix}::") for prefix in requested)
 
 
-def _short_node_id(node_id: str) -> str:
+def _shorten_node_id(node_id: str) -> str:
     """Return a node id without its folder, which may be relative to another one, and without parameters."""
     file, *names = node_id.partition("[")[0].split("::")
     return "::".join([file.replace("\\", "/").rpartition("/")[2], *names])
@@ -63,7 +67,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     is_items = arguments.get("samples_as", "items") == "items"
     if "dataset" in arguments and "target" not in arguments and is_items:
         if "sample" not in metafunc.fixturenames:
-            raise _usage_error(metafunc.definition, "has a dataset, but no argument `sample`", "def test_…(sample):")
+            text = _describe_misuse(
+                metafunc.definition, "has a dataset, but no argument `sample`", "def test_…(sample):"
+            )
+            raise pytest.Collector.CollectError(text)
         from proctor.wiring.pytest_evals import load_samples
 
         samples = load_samples(arguments["dataset"], metafunc.definition)
@@ -72,15 +79,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    evals = [
-        item for item in items if item.get_closest_marker(MARKER) is not None and not is_selected(config, item.nodeid)
-    ]
-    if not evals:
-        return
-    config.stash[_deselected] += len(evals)
-    left_out = set(evals)
-    items[:] = [item for item in items if item not in left_out]
-    config.hook.pytest_deselected(items=evals)
+    evals = {item for item in items if item.get_closest_marker(MARKER) and not is_selected(config, item.nodeid)}
+    if evals:
+        config.stash[_deselected] += len(evals)
+        config.hook.pytest_deselected(items=[item for item in items if item in evals])
+        items[:] = [item for item in items if item not in evals]
 
 
 @pytest.fixture
@@ -94,7 +97,8 @@ def report(request: pytest.FixtureRequest) -> EvalReport:
     """The report of the run of `@pytest.mark.proctor(target=…, dataset=…, evaluators=…)`."""
     marker = request.node.get_closest_marker(MARKER)
     if marker is None or "target" not in marker.kwargs:
-        raise _usage_error(request.node, "uses `report` without a target", "@pytest.mark.proctor(target=…, dataset=…)")
+        text = _describe_misuse(request.node, "uses `report` without a target", EXAMPLE)
+        pytest.fail(text, pytrace=False)
     from proctor.wiring.pytest_evals import run_target
 
     return run_target(request.node, marker.kwargs)
@@ -106,7 +110,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if marker is None:
         return None
     if marker.args:
-        raise _usage_error(pyfuncitem, "has positional arguments", "@pytest.mark.proctor(target=…, dataset=…)")
+        pytest.fail(_describe_misuse(pyfuncitem, "has positional arguments", EXAMPLE), pytrace=False)
     from proctor.wiring import pytest_evals
 
     if "target" in marker.kwargs:
@@ -161,9 +165,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(
             f"{count} eval{'s' * (count > 1)} deselected; run {'them' if count > 1 else 'it'} with --proctor"
         )
-    if config.stash[_stored_runs] and config.getoption("--proctor-history") != "none":
-        terminalreporter.write_line("the evals are stored; look at them with: proctor view")
+    history = config.getoption("--proctor-history")
+    if config.stash[_stored_runs] and history != "none":
+        option = f" --history {shlex.quote(history)}" if history else ""
+        terminalreporter.write_line(f"the evals are stored; look at them with: proctor view{option}")
 
 
-def _usage_error(item: Any, what: str, fix: str) -> Exception:
-    return pytest.Collector.CollectError(f"{item.nodeid} {what}. Fix: write {fix}")
+def _describe_misuse(item: Any, problem: str, fix: str) -> str:
+    return f"{item.nodeid} {problem}\nFix: write {fix}"

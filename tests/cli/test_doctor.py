@@ -56,7 +56,7 @@ def test_an_empty_folder_has_no_failures(tmp_path: Path) -> None:
         "fix": "proctor init my-evals",
     }
     assert checks["openai"]["status"] == "info"
-    assert "created by the first run" in checks["history"]["message"]
+    assert "the first run creates" in checks["history"]["message"]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -219,3 +219,11 @@ def test_samples_of_several_files_must_not_contradict(folder: Path) -> None:
     (folder / "other.json").write_text(json.dumps(other))
     message = run(folder, "import", "log.eval", "other.json", "--dataset", "all.jsonl", code=2)
     assert "the id '1' belongs to another sample too" in message
+
+
+def test_the_help_and_the_page_list_all_formats(tmp_path: Path) -> None:
+    """A reader that is added must be named in the help and in the table of the page."""
+    help_text = run_command("import", "--help", cwd=tmp_path).stdout
+    page = (Path(__file__).parents[2] / "docs" / "import.md").read_text(encoding="utf-8")
+    assert [name for name in READERS if name not in help_text] == []
+    assert [name for name in READERS if f"| `{name}` |" not in page] == []

@@ -102,6 +102,7 @@ def test_long_texts_are_cut(tmp_path: Path) -> None:
     assert len(text) <= MAX_ANSWER + 100
     assert text.startswith("a ⏎ b [default]")
     assert len(toolbox.call("list_runs", {})) < 300
+    assert toolbox.call("list_runs", {"offset": 99}) == "no more runs"
 
 
 def test_wrong_arguments_are_listed_together() -> None:

@@ -13,7 +13,7 @@ from proctor.errors import TargetError
 from proctor.records.sample import Sample
 from proctor.records.session import CustomEvent, Session, ToolCall, Usage
 from proctor.records.trial import Reply
-from proctor.targets.replies import execute_reply
+from proctor.targets.replies import convert_execute_result
 from proctor.targets.resolve import from_execute
 from tests.tables import each_row
 
@@ -105,23 +105,23 @@ def test_the_identity_is_that_of_execute() -> None:
 )
 def test_what_execute_gives_becomes_the_output(answer: Any, output: Any) -> None:
     """A pair is taken apart only if it is a response and a session; other values are outputs."""
-    assert execute_reply(answer) == Reply(output)
+    assert convert_execute_result(answer) == Reply(output)
 
 
 def test_a_reply_is_kept_as_it_is() -> None:
     """A loop that knows our reply may return one."""
     reply = Reply("Paris", latency_ms=2.0)
-    assert execute_reply(reply) is reply
+    assert convert_execute_result(reply) is reply
 
 
 def test_usage_is_kept_when_it_is_ours() -> None:
     """`response.usage` is taken if it is a Usage, and nothing is guessed otherwise."""
-    assert execute_reply(Response("Paris", Usage(3, 1))).usage == Usage(3, 1)
-    assert execute_reply(Response("Paris", {"tokens": 3})).usage is None
+    assert convert_execute_result(Response("Paris", Usage(3, 1))).usage == Usage(3, 1)
+    assert convert_execute_result(Response("Paris", {"tokens": 3})).usage is None
 
 
 def test_events_of_another_session_are_carried_over() -> None:
     """An object with events becomes our session: its events in order, foreign ones named."""
     call = ToolCall("search")
-    session = execute_reply(("Paris", ForeignSession([call, 7]))).session
+    session = convert_execute_result(("Paris", ForeignSession([call, 7]))).session
     assert session == Session([call, CustomEvent("int", 7)])

@@ -42,7 +42,7 @@ the headers are invalid
   - headers.X-Break: the value has characters that a header cannot contain
 Fix: write {"Authorization": "Bearer $TOKEN"}\
 """)
-    with pytest.raises(TargetError, match="expected a mapping"):
+    with pytest.raises(TargetError, match="must be a mapping"):
         Headers(["Authorization"])  # type: ignore[arg-type]
 
 

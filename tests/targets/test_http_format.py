@@ -152,7 +152,7 @@ def test_a_missing_path_shows_the_shape_of_the_response_without_its_contents(
         "chat sent no output at reply.text: the response has no field 'reply'; "
         'its error: {"message":"bad [hidden]"}\n'
         "The response has this shape: {choices: [{text: string}], n: number, error: {message: string}}\n"
-        "Fix: correct `response` in the target"
+        "Fix: set `response` of the target to the path of the output, such as choices[0].message.content"
     )
     endpoint.send("<html>", content_type="text/html")
     assert fail(target).startswith("chat sent invalid JSON")

@@ -36,7 +36,7 @@ from proctor import (
     token_usage_under,
     tool_called,
 )
-from proctor.targets.replies import execute_reply
+from proctor.targets.replies import convert_execute_result
 from proctor.targets.resolve import as_target
 
 
@@ -182,7 +182,7 @@ def test_results_of_other_shapes_are_taken_as_they_are() -> None:
         )
     response = PromptResponse(prompt_name="", text=None, output=[1])
     session.dispatcher.dispatch(PromptExecuted(result=response, created_at=datetime.now(UTC), **about))
-    reply = execute_reply((response, session))
+    reply = convert_execute_result((response, session))
     assert reply.output == [1]
     assert reply.usage is None
     assert reply.session is not None
@@ -202,7 +202,7 @@ def test_slices_that_cannot_be_written_down_are_left_out() -> None:
     """The package itself refuses to take a snapshot of them; the log is still told."""
     session = Session()
     session[Unfinished].seed(Unfinished.__new__(Unfinished))
-    reply = execute_reply((PromptResponse(prompt_name="", text="x", output="x"), session))
+    reply = convert_execute_result((PromptResponse(prompt_name="", text="x", output="x"), session))
     assert reply.output == "x"
     assert reply.session is not None
     assert not len(reply.session)

@@ -26,11 +26,13 @@ RUNS_SHOWN = 50
 @click.command("completion")
 @click.argument("shell", type=Choice(SHELLS))
 def command(shell: str) -> None:
-    """Print a script for SHELL (bash, zsh or fish) that completes commands, options, runs, evaluators and eval files.
+    """Print a shell script that completes commands, options, runs, evaluators and eval files.
+
+    The shell is bash, zsh or fish.
 
     \b
-    eval "$(proctor completion bash)"                                    in ~/.bashrc
-    eval "$(proctor completion zsh)"                                     in ~/.zshrc
+    eval "$(proctor completion bash)"    # in ~/.bashrc
+    eval "$(proctor completion zsh)"     # in ~/.zshrc
     proctor completion fish > ~/.config/fish/completions/proctor.fish
     """
     root = click.get_current_context().find_root().command

@@ -44,7 +44,7 @@ _REQUIREMENT = re.compile(r"""([\w.-]+)(?:\[[^\]]*\])?\s*(?:>=\s*([\w.]+))?.*?;.
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of the doctor: `fix` is what to type."""
+    """The result of one check; `fix` is what to type."""
 
     section: str
     name: str
@@ -98,7 +98,9 @@ def _show(findings: list[Finding]) -> None:
         head, *rest = finding.message.split("\n")
         click.echo(f"  {status}  {finding.name:<{width}}  {head}")
         indent = " " * (width + 10)
-        for line in [*rest, *([f"Fix: {finding.fix}"] if finding.fix else [])]:
+        # What is not installed or not set is not a problem.
+        label = "To add it" if finding.status == "info" else "Fix"
+        for line in [*rest, *([f"{label}: {finding.fix}"] if finding.fix else [])]:
             click.echo(indent + line)
     counts = {status: sum(finding.status == status for finding in findings) for status in ("fail", "warn")}
     failures, warnings = format_count(counts["fail"], "failure"), format_count(counts["warn"], "warning")
@@ -148,16 +150,16 @@ def _parse_version(version: str) -> tuple[int, ...]:
 
 
 def _attempt(section: str, name: str, check: Callable[[], str]) -> Finding:
-    """Return what a check found, or its error with the fix."""
+    """Return the message of a check, or its error with the fix."""
     try:
         return Finding(section, name, "ok", check())
     except ProctorError as error:
         message = str(error).partition("\nFix: ")[0]
-        return Finding(section, name, "fail", message, error.fix or "see the message")
+        return Finding(section, name, "fail", message, error.fix or "correct the problems above")
     except Exception as error:
         # Importing a target runs the user's code, and a driver raises errors of its own.
-        what = f"{type(error).__name__}: {error}"
-        return Finding(section, name, "fail", what, "set PROCTOR_DEBUG=1 and run `proctor run` to see the traceback")
+        message = f"{type(error).__name__}: {error}"
+        return Finding(section, name, "fail", message, "set PROCTOR_DEBUG=1 and run `proctor run` to see the traceback")
 
 
 def _check_eval_file(file: Path | None) -> Iterator[Finding]:
@@ -191,7 +193,7 @@ def _check_history(address: str | None) -> Iterator[Finding]:
     if file is not None and not file.exists():
         folder = next(parent for parent in file.absolute().parents if parent.exists())
         if os.access(folder, os.W_OK):
-            yield Finding(section, "history", "ok", f"{file} is created by the first run")
+            yield Finding(section, "history", "ok", f"the first run creates {file}")
         else:
             yield Finding(
                 section, "history", "fail", f"{folder} cannot be written", "add --history FILE in another folder"

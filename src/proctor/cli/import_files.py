@@ -23,7 +23,9 @@ HEADING = "# Written by proctor import"
 
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=cli.PATH)
-@cli.option("--format NAME", "Read this format. Default: recognized from the file.", into="file_format")
+@cli.option(
+    "--format NAME", "Read this format, one of those above. Default: recognized from the file.", into="file_format"
+)
 @cli.option("--dataset FILE", "Write the samples to this JSONL file, and store no run. Example: --dataset qa.jsonl.")
 @cli.option(
     "--eval-file FILE",
@@ -50,7 +52,10 @@ def command(
     history: str | None,
     as_json: bool,
 ) -> None:
-    """Import files of other evaluation tools: promptfoo, Inspect, DeepEval, OpenAI evals and others.
+    """Import results, datasets and configs of other evaluation tools.
+
+    Formats: braintrust, deepeval, huggingface, inspect, langsmith, lm-eval, mlflow, openai-evals, opik, phoenix,
+    promptfoo, pydantic-evals and ragas.
 
     Runs are stored in the history, and their metrics are computed from the results, next to the numbers of the tool.
     The same file is imported only once.
@@ -126,9 +131,9 @@ def _show_runs(files: list[tuple[Path, ImportedFile]], runs: dict[str, list[Stor
         warnings = dict.fromkeys([*imported.warnings, *(text for run in stored for text in run.warnings)])
         for warning in warnings:
             click.echo(f"  note: {cli.display_name(warning)}")
-    found = [run for group in runs.values() for run in group if run.stored]
-    if found:
-        click.echo(f"next: proctor show {found[-1].run_id}")
+    new_runs = [run for group in runs.values() for run in group if run.stored]
+    if new_runs:
+        click.echo(f"next: proctor show {new_runs[-1].run_id}")
 
 
 def _has_checks(imported: ImportedFile) -> bool:

@@ -52,14 +52,14 @@ COMMAND_GROUPS = {
         "mailbox": "Show or empty a mailbox.",
     },
     "Manage": {
-        "import": "Import files of other evaluation tools: promptfoo, Inspect, DeepEval and others.",
+        "import": "Import results and datasets of other tools: promptfoo, Inspect and others.",
         "history": "Prune, export and import runs; show trends.",
         "delete": "Delete runs from the history.",
         "evaluators": "List the evaluators and their parameters.",
         "models": "List the available models; download local ones.",
         "doctor": "Check what is installed, configured and reachable.",
         "completion": "Complete commands, runs and evaluators in bash, zsh or fish.",
-        "mcp": "Let coding agents read results, by the Model Context Protocol.",
+        "mcp": "Let coding agents read results: an MCP server.",
     },
 }
 COMMANDS = {name: summary for group in COMMAND_GROUPS.values() for name, summary in group.items()}

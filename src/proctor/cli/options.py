@@ -360,8 +360,8 @@ def raise_problems(problems: Sequence[Problem], fix: str) -> None:
         raise ConfigError("some options are invalid", problems=problems, fix=fix)
 
 
-def echo_stderr(text: str, heading: str = "") -> None:
-    """Print to standard error, in red where colors are enabled and without control codes."""
+def echo_stderr(text: str, heading: str = "", *, is_problem: bool = True) -> None:
+    """Print to standard error without control codes; a problem is red where colors are enabled."""
     is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     color = False if is_plain else None
     visible = "".join(c if c.isprintable() or c == "\n" else UNPRINTABLE for c in text)
@@ -369,7 +369,7 @@ def echo_stderr(text: str, heading: str = "") -> None:
     with contextlib.suppress(BrokenPipeError):
         if heading:
             click.secho(heading, fg="red", bold=True, nl=False, err=True, color=color)
-        click.secho(visible, fg=None if heading else "red", err=True, color=color)
+        click.secho(visible, fg="red" if is_problem and not heading else None, err=True, color=color)
 
 
 def discard_stdout() -> None:

@@ -21,6 +21,7 @@ import msgspec
 from proctor.cli import options as cli
 from proctor.cli.evaluation import DEFAULT_FILE, WATCH_VARIABLE
 from proctor.errors import ConfigError, ProctorError
+from proctor.records.formatting import format_count
 
 POLL_SECONDS = 0.4
 SAMPLES_NAMED = 5
@@ -31,7 +32,7 @@ REJECTED = ("resume", "workers", "cluster")
 
 
 class WatchReport(msgspec.Struct, frozen=True):
-    """What a run tells the process that watches it: its run id and the files that it has read."""
+    """The report of a run to the process that watches it: its id and the files that it has read."""
 
     run_id: str = ""
     files: list[str] = []
@@ -57,16 +58,14 @@ class FileRecorder:
 
     def write_report(self) -> None:
         """Write the report for the watching process."""
-        modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-        for file in modules:
-            if isinstance(file, str):
+        for module in list(sys.modules.values()):
+            if isinstance(file := getattr(module, "__file__", None), str):
                 self._add(file)
-        files = self._files.copy()
-        report = WatchReport(self.run_id, sorted(files))
+        report = WatchReport(self.run_id, sorted(self._files.copy()))
         Path(os.environ[WATCH_VARIABLE]).write_bytes(msgspec.json.encode(report))
 
     def _on_event(self, event: str, args: tuple[Any, ...]) -> None:
-        if event == "open" and isinstance(args[0], str) and not _writes(args[1], args[2]):
+        if event == "open" and isinstance(args[0], str) and not _is_write(args[1], args[2]):
             self._add(args[0])
 
     def _add(self, name: str) -> None:
@@ -76,7 +75,7 @@ class FileRecorder:
             self._files.add(str(path))
 
 
-def _writes(mode: Any, flags: Any) -> bool:
+def _is_write(mode: Any, flags: Any) -> bool:
     if isinstance(mode, str) and set(mode) & set("wax+"):
         return True
     return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
@@ -97,12 +96,12 @@ def watch_files(arguments: Sequence[str], file: Path | None, options: Mapping[st
             files |= set(report.files)
             if report.run_id:
                 if last_run:
-                    cli.echo_stderr(describe_difference(report.run_id, last_run, history))
+                    cli.echo_stderr(describe_difference(report.run_id, last_run, history), is_problem=False)
                 last_run = report.run_id
             states = read_states(files)
-            cli.echo_stderr(f"watching {len(states)} files; press Ctrl-C to stop")
+            cli.echo_stderr(f"watching {format_count(len(states), 'file')}; press Ctrl-C to stop", is_problem=False)
             changed = wait_for_change(states)
-            cli.echo_stderr(f"\nchanged: {', '.join(os.path.relpath(path) for path in changed)}")
+            cli.echo_stderr(f"\nchanged: {', '.join(os.path.relpath(path) for path in changed)}", is_problem=False)
     except KeyboardInterrupt:
         return code
 

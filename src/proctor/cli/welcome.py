@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,10 @@ def _list_steps() -> Iterator[tuple[str, str]]:
     file = _find_eval_file()
     latest = _find_latest_run()
     if file is not None:
-        yield ("proctor run" if file == DEFAULT_FILE else f"proctor run {file}"), f"run {file} in this folder"
+        yield (
+            ("proctor run" if file == DEFAULT_FILE else f"proctor run {shlex.quote(str(file))}"),
+            f"run {file} in this folder",
+        )
     elif latest is None:
         yield "proctor demo", "see a complete evaluation, without a key or a network"
         yield "proctor init my-evals", "create a small project that you can run and change"
@@ -37,9 +41,10 @@ def _list_steps() -> Iterator[tuple[str, str]]:
 
 
 def _find_eval_file() -> Path | None:
-    """Return eval.yaml, or the only other file that is named like an eval file."""
-    if DEFAULT_FILE.is_file():
-        return DEFAULT_FILE
+    """Return eval.yaml or eval.py, or else the only YAML file that is named like an eval file."""
+    for file in (DEFAULT_FILE, Path("eval.py")):
+        if file.is_file():
+            return file
     files = [path for path in sorted(Path().glob("*eval*")) if path.suffix in (".yaml", ".yml") and path.is_file()]
     return files[0] if len(files) == 1 else None
 

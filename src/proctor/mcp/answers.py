@@ -1,4 +1,4 @@
-"""What each tool answers; the docstring of a tool is its description for agents."""
+"""The answers of the tools; the docstring of a tool is its description for agents."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from proctor.wiring.registry import Registry
 
 ID_LIMIT, NAME_LIMIT, REASON_LIMIT = 80, 60, 160
 # A page of regressed cases ends here, so that the whole answer has fewer than 2,000 tokens.
-MAX_CASES = 4_500
+MAX_CASE_CHARACTERS = 4_500
 METRICS_SHOWN = 20
 EVALUATORS_SHOWN = 8
-# The number of lost samples whose causes are counted.
-EXAMINED = 300
+# The largest number of lost samples whose causes are counted.
+MAX_EXAMINED = 300
 
 
 class Answer(NamedTuple):
@@ -54,12 +54,16 @@ def list_runs(history: History, name: str | None = None, limit: int = 10, offset
     for stored in runs[:limit]:
         run = current_status(history, stored)
         tags = [*baselines.get(run.run_id, ()), *(f"{key}={value}" for key, value in run.tags.items())]
-        facts = [f"{run.run_id} {_name(run.name)}", run.status, *summary.headlines(load_report(history, run.run_id))]
-        lines.append("; ".join([*facts, *([_name(", ".join(tags))] if tags else [])]))
-    if not lines:
+        facts = [
+            f"{run.run_id} {_cut_name(run.name)}",
+            run.status,
+            *summary.headlines(load_report(history, run.run_id)),
+        ]
+        lines.append("; ".join([*facts, *([_cut_name(", ".join(tags))] if tags else [])]))
+    if not lines and not offset:
         where = f" named {name!r}" if name else ""
         raise UsageError(f"the history {history.describe().where} has no run{where}", fix="proctor run eval.yaml")
-    return Answer(lines, hints=_continue_hint(len(runs) > limit, offset + limit))
+    return Answer(lines or ["no more runs"], hints=_hint_next_page(len(runs) > limit, offset + limit))
 
 
 def show_run(history: History, run: str = "latest") -> Answer:
@@ -67,21 +71,20 @@ def show_run(history: History, run: str = "latest") -> Answer:
     opened = open_report(run, history)
     report, metadata = opened.report, opened.report.metadata
     assert metadata is not None
-    lines = [
-        f"run {metadata.run_id} {_name(metadata.name)}: {summary.describe_status(report, metadata) or 'completed'}"
-    ]
-    lines += [f"target {_name(metadata.target.name)}; dataset {_name(metadata.dataset.name)}"]
+    status = summary.describe_status(report, metadata) or "completed"
+    lines = [f"run {metadata.run_id} {_cut_name(metadata.name)}: {status}"]
+    lines += [f"target {_cut_name(metadata.target.name)}; dataset {_cut_name(metadata.dataset.name)}"]
     lines += [f"code {metadata.provenance.code}"] if metadata.provenance.code else []
     lines += summary.headlines(report)
-    lines += [f"evaluators: {', '.join(_name(spec.name) for spec in metadata.evaluators)}"]
+    lines += [f"evaluators: {', '.join(_cut_name(spec.name) for spec in metadata.evaluators)}"]
     if kinds := report.results.error_kinds():
-        lines.append("target errors: " + ", ".join(f"{_name(kind)} {count}" for kind, count in kinds.items()))
+        lines.append("target errors: " + ", ".join(f"{_cut_name(kind)} {count}" for kind, count in kinds.items()))
     tables = summary.drop_redundant_metrics(summary.metrics_by_configuration(report))
     for configuration, metrics in tables.items():
         if opened.configuration in (None, configuration) or not configuration:
-            lines += [f"[{_name(configuration)}]"] if configuration else []
-            lines += [_metric_line(name, metric) for name, metric in list(metrics.items())[:METRICS_SHOWN]]
-    lines += [f"{formatting.format_count(len(metadata.warnings), 'warning')}"] if metadata.warnings else []
+            lines += [f"[{_cut_name(configuration)}]"] if configuration else []
+            lines += [_format_metric_line(name, metric) for name, metric in list(metrics.items())[:METRICS_SHOWN]]
+    lines += [formatting.format_count(len(metadata.warnings), "warning")] if metadata.warnings else []
     return Answer(lines)
 
 
@@ -99,10 +102,12 @@ def list_samples(
     selection: dict[str, Any] = {"outcome": outcome, "evaluator": evaluator, "configuration": opened.configuration}
     results = select_results(opened.report, **selection, offset=offset, limit=limit + 1)
     has_several = len(opened.report.configurations) > 1
-    lines = [_result_line(result, has_several) for result in results[:limit]]
-    reasons = [f"{_id(result.sample_id)}: {reason}" for result in results[:limit] if (reason := _reasons(result))]
+    lines = [_format_result(result, has_several) for result in results[:limit]]
+    reasons = [
+        f"{_cut_id(result.sample_id)}: {reason}" for result in results[:limit] if (reason := _describe_reasons(result))
+    ]
     contents = {"reasons": "\n".join(reasons)} if include_content else {}
-    return Answer(lines or ["no sample matches"], contents, _continue_hint(len(results) > limit, offset + limit))
+    return Answer(lines or ["no sample matches"], contents, _hint_next_page(len(results) > limit, offset + limit))
 
 
 def show_sample(
@@ -117,7 +122,7 @@ def show_sample(
         contents = {"input": excerpt(first.input, max_characters)}
         contents |= {} if first.expected is None else {"expected": excerpt(first.expected, max_characters)}
     for number, result in enumerate(results, 1):
-        lines += [_result_line(result, True), *_describe_session(result.trial.session)]
+        lines += [_format_result(result, True), *_describe_session(result.trial.session)]
         if include_content:
             suffix = f" {number}" if len(results) > 1 else ""
             contents |= {f"{name}{suffix}": text for name, text in _list_texts(result, max_characters)}
@@ -128,8 +133,10 @@ def compare_runs(history: History, new: str, reference: str) -> Answer:
     """Compare two runs: verdict, differences with 95% intervals and n, how many samples were lost and won."""
     lines = []
     for comparison, _ in _compare(history, new, reference):
-        lines.append(f"{_name(comparison.a)} (new) against {_name(comparison.b)} (reference): {comparison.answer}")
-        lines += [_delta_line(delta) for delta in comparison.essential()[:METRICS_SHOWN]]
+        lines.append(
+            f"{_cut_name(comparison.a)} (new) against {_cut_name(comparison.b)} (reference): {comparison.answer}"
+        )
+        lines += [_format_delta(delta) for delta in comparison.essential()[:METRICS_SHOWN]]
         lost = len(comparison.lost)
         lines.append(
             f"{formatting.format_count(comparison.samples, 'common sample')}: {lost} lost, "
@@ -143,7 +150,7 @@ def compare_runs(history: History, new: str, reference: str) -> Answer:
 def regressed_cases(
     history: History, new: str, reference: str, include_content: bool = False, limit: int = 20, offset: int = 0
 ) -> Answer:
-    """Which samples passed in the reference and do not pass in the new run, and which evaluator or error did it.
+    """List the samples that passed in the reference and do not pass in the new run, with the evaluator or error.
 
     Worst first, with the verdict on the whole. With content also the reasons.
     """
@@ -152,15 +159,17 @@ def regressed_cases(
     compared = list(_compare(history, new, reference))
     for comparison, sides in compared:
         lost, won = comparison.lost, len(comparison.won)
-        lines.append(f"{_name(comparison.a)} against {_name(comparison.b)}: {comparison.answer}")
+        lines.append(f"{_cut_name(comparison.a)} against {_cut_name(comparison.b)}: {comparison.answer}")
         lines.append(f"{len(lost)} of {formatting.format_count(comparison.samples, 'sample')} lost, {won} won")
-        examined = add_flip_texts(msgspec.structs.replace(comparison, flips=lost[:EXAMINED]), *sides, EXAMINED).flips
+        examined = add_flip_texts(
+            msgspec.structs.replace(comparison, flips=lost[:MAX_EXAMINED]), *sides, MAX_EXAMINED
+        ).flips
         lines += [f"causes: {_count_causes(examined)}"] if lost else []
-        prefix = f"{_name(comparison.a)} " if len(compared) > 1 else ""
-        cases += [(prefix, flip) for flip in (*examined, *lost[EXAMINED:])]
+        prefix = f"{_cut_name(comparison.a)} " if len(compared) > 1 else ""
+        cases += [(prefix, flip) for flip in (*examined, *lost[MAX_EXAMINED:])]
     shown, reasons = _list_cases(cases[offset : offset + limit], include_content)
     hints = [] if include_content else ["reasons: include_content=true"]
-    hints += _continue_hint(len(cases) > offset + len(shown), offset + len(shown))
+    hints += _hint_next_page(len(cases) > offset + len(shown), offset + len(shown))
     return Answer([*lines, *shown], {"reasons": "\n".join(reasons)}, hints)
 
 
@@ -205,12 +214,12 @@ def _list_cases(cases: Sequence[tuple[str, Flip]], include_content: bool) -> tup
     reasons: list[str] = []
     size = 0
     for prefix, flip in cases:
-        name = prefix + _id(flip.sample_id)
+        name = prefix + _cut_id(flip.sample_id)
         scores = " → ".join(formatting.DASH if score is None else f"{score:.2f}" for score in (flip.b, flip.a))
-        line = f"- {name} {scores} {', '.join(_causes(flip.a_result))}".rstrip()
-        reason = f"{name}: {text}" if include_content and (text := _flip_reasons(flip.a_result)) else ""
+        line = f"- {name} {scores} {', '.join(_list_causes(flip.a_result))}".rstrip()
+        reason = f"{name}: {text}" if include_content and (text := _describe_reasons(flip.a_result)) else ""
         size += len(line) + len(reason)
-        if lines and size > MAX_CASES:
+        if lines and size > MAX_CASE_CHARACTERS:
             break
         lines.append(line)
         reasons += [reason] if reason else []
@@ -218,57 +227,53 @@ def _list_cases(cases: Sequence[tuple[str, Flip]], include_content: bool) -> tup
 
 
 def _count_causes(lost: Iterable[Flip]) -> str:
-    counts = Counter(cause.partition(" ")[0] for flip in lost for cause in _causes(flip.a_result))
+    counts = Counter(cause.partition(" ")[0] for flip in lost for cause in _list_causes(flip.a_result))
     return ", ".join(f"{cause} {count}" for cause, count in counts.most_common(EVALUATORS_SHOWN)) or "unknown"
 
 
-def _causes(result: FlipResult | None) -> list[str]:
+def _list_causes(result: FlipResult | None) -> list[str]:
     """Return why a side did not pass: the kind of its error, or each evaluator with its value."""
     if result is None:
         return []
     if result.error:
-        return [f"error:{_name(result.error.partition(':')[0])}"]
-    return [f"{_name(name)} {_score(score)}" for name, score in result.scores.items() if _did_not_pass(score)]
+        return [f"error:{_cut_name(result.error.partition(':')[0])}"]
+    return [
+        f"{_cut_name(name)} {_format_score(score)}" for name, score in result.scores.items() if _did_not_pass(score)
+    ]
 
 
-def _flip_reasons(result: FlipResult | None) -> str:
+def _describe_reasons(result: EvalResult | FlipResult | None) -> str:
     if result is None:
         return ""
-    return single_line(result.error, REASON_LIMIT) if result.error else _score_reasons(result.scores)
-
-
-def _reasons(result: EvalResult) -> str:
-    return single_line(result.error, REASON_LIMIT) if result.error else _score_reasons(result.scores)
-
-
-def _score_reasons(scores: Mapping[str, Score]) -> str:
-    failing = [(name, score) for name, score in scores.items() if _did_not_pass(score) and score.reason]
-    return "; ".join(f"{_name(name)}: {single_line(score.reason, REASON_LIMIT)}" for name, score in failing[:3])
+    if result.error:
+        return single_line(result.error, REASON_LIMIT)
+    failing = [(name, score) for name, score in result.scores.items() if _did_not_pass(score) and score.reason]
+    return "; ".join(f"{_cut_name(name)}: {single_line(score.reason, REASON_LIMIT)}" for name, score in failing[:3])
 
 
 def _did_not_pass(score: Score) -> bool:
     return score.passed is not True and score.status != "skipped"
 
 
-def _score(score: Score) -> str:
+def _format_score(score: Score) -> str:
     return score.status if score.value is None else f"{score.value:.2f}"
 
 
-def _result_line(result: EvalResult, with_configuration: bool) -> str:
+def _format_result(result: EvalResult, with_configuration: bool) -> str:
     trial = result.trial
-    place = [f"[{_name(trial.configuration)}]"] if with_configuration else []
+    place = [f"[{_cut_name(trial.configuration)}]"] if with_configuration else []
     place += [f"epoch {trial.epoch}"] if trial.epoch else []
-    facts = [f"error:{_name(trial.error.kind)}"] if trial.error else []
+    facts = [f"error:{_cut_name(trial.error.kind)}"] if trial.error else []
     for name, score in result.scores.items():
         mark = "passed" if score.passed else "failed" if score.passed is False else ""
-        facts.append(" ".join(filter(None, (_name(name), _score(score), mark))))
-    return " ".join([_id(result.sample_id), *place, f"{result.outcome}:", "; ".join(facts)]).strip()
+        facts.append(" ".join(filter(None, (_cut_name(name), _format_score(score), mark))))
+    return " ".join([_cut_id(result.sample_id), *place, f"{result.outcome}:", "; ".join(facts)]).strip()
 
 
 def _describe_session(session: Session | None) -> Iterator[str]:
     if session is None or not len(session):
         return
-    tools = Counter(_name(call.name) for call in session[ToolCall])
+    tools = Counter(_cut_name(call.name) for call in session[ToolCall])
     failed = sum(not call.success for call in session[ToolCall])
     facts = [formatting.format_count(len(session[Message]), "message")]
     facts.append(formatting.format_count(len(session[ModelCall]), "model call"))
@@ -285,33 +290,33 @@ def _list_texts(result: EvalResult, limit: int) -> Iterator[tuple[str, str]]:
         yield "error", excerpt(result.error, limit)
     else:
         yield "output", excerpt(result.output, limit)
-    reasons = [f"{_name(name)}: {score.reason}" for name, score in result.scores.items() if score.reason]
+    reasons = [f"{_cut_name(name)}: {score.reason}" for name, score in result.scores.items() if score.reason]
     yield "reasons", excerpt("\n".join(reasons), limit)
     if result.trial.session is not None and len(result.trial.session):
         yield "session", excerpt(render_transcripts(result), limit)
 
 
-def _metric_line(name: str, metric: MetricValue) -> str:
+def _format_metric_line(name: str, metric: MetricValue) -> str:
     interval = f" (95% {format_interval(metric)})" if metric.interval else ""
-    return f"{_name(name)}: {format_metric(metric)}{interval}, {summary.describe_size(metric)}"
+    return f"{_cut_name(name)}: {format_metric(metric)}{interval}, {summary.describe_size(metric)}"
 
 
-def _delta_line(delta: MetricDelta) -> str:
+def _format_delta(delta: MetricDelta) -> str:
     kind, name = delta.kind, delta.name
     values = " vs ".join(formatting.format_value(value, kind, name) for value in (delta.a, delta.b))
     change = formatting.format_change(delta.absolute, kind, metric=name) + formatting.change_unit(kind)
     interval = formatting.format_changes(delta.interval, kind, name)
     p = f", p {formatting.format_probability(delta.p_adjusted)}" if delta.p_adjusted is not None else ""
-    return f"{_name(name)}: {values}, {change} (95% {interval}), n = {delta.n}{p}: {delta.verdict_text}"
+    return f"{_cut_name(name)}: {values}, {change} (95% {interval}), n = {delta.n}{p}: {delta.verdict_text}"
 
 
-def _continue_hint(has_more: bool, offset: int) -> tuple[str, ...]:
+def _hint_next_page(has_more: bool, offset: int) -> tuple[str, ...]:
     return (f"more: offset={offset}",) if has_more else ()
 
 
-def _id(sample_id: str) -> str:
+def _cut_id(sample_id: str) -> str:
     return single_line(sample_id, ID_LIMIT)
 
 
-def _name(text: str) -> str:
+def _cut_name(text: str) -> str:
     return single_line(text, NAME_LIMIT)

@@ -44,7 +44,7 @@ def find_agent(target: Any) -> Agent | None:
     return None
 
 
-def agent_reply(result: Any) -> Any:
+def convert_agent_result(result: Any) -> Any:
     """Convert the result of an agent framework to a reply with its session; return other results unchanged."""
     kind = type(result)
     if kind is not list and kind.__module__.partition(".")[0] not in _RESULT_MODULES:
@@ -93,7 +93,7 @@ def _from_openai_agent(target: Any) -> Agent | None:
 
     async def run(question: Any, **options: Any) -> Any:
         try:
-            return agent_reply(await runner.Runner.run(target, question, **options))  # type: ignore[union-attr]
+            return convert_agent_result(await runner.Runner.run(target, question, **options))  # type: ignore[union-attr]
         except Exception as error:
             if (run_data := getattr(error, "run_data", None)) is not None:
                 from proctor.sessions.importers.agent_results import read_openai_items
@@ -111,7 +111,7 @@ def _from_pydantic_ai_agent(target: Any) -> Agent:
         with package.capture_run_messages() as messages:  # type: ignore[union-attr]
             try:
                 # Otherwise the agent names itself after a variable of the caller.
-                return agent_reply(await target.run(question, **{"infer_name": False, **options}))
+                return convert_agent_result(await target.run(question, **{"infer_name": False, **options}))
             except Exception:
                 from proctor.sessions.importers.agent_results import read_pydantic_ai_messages
 
@@ -132,7 +132,7 @@ def _from_smolagents_agent(target: Any) -> Agent:
     def run(question: Any, **options: Any) -> Any:
         with lock:
             try:
-                reply = agent_reply(target.run(question, return_full_result=True, **options))
+                reply = convert_agent_result(target.run(question, return_full_result=True, **options))
             except Exception:
                 from proctor.sessions.importers.agent_results import read_smolagents_steps
 

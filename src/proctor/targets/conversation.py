@@ -158,8 +158,8 @@ class ConversationTarget:
             if not messages and persona.opening:
                 turn = SimulatedTurn(persona.opening, "continue")
             else:
-                turn, spent = await user.write_turn(persona, messages)
-                usage += spent
+                turn, turn_usage = await user.write_turn(persona, messages)
+                usage += turn_usage
             # Nothing can be reached before the target has answered.
             if turn.status != "continue" and messages:
                 end = turn.status
@@ -244,8 +244,8 @@ def _read_script(sample: Sample[Any, Any]) -> list[str]:
         return [turns]
     texts = [_read_turn(turn) for turn in turns] if isinstance(turns, list | tuple) else []
     if not texts or any(text is None for text in texts):
-        keys = isinstance(turns, Mapping) and "goal" in turns
-        hint = "; for a persona, set user to a model" if keys else ""
+        is_persona = isinstance(turns, Mapping) and "goal" in turns
+        hint = "; for a persona, set user to a model" if is_persona else ""
         raise TargetError(
             f"the input of {sample.id!r} must be a list of user messages, got {type_name(sample.input)}",
             fix=f'write ["Hello", "And tomorrow?"]{hint}',
@@ -270,7 +270,7 @@ def _read_persona(sample: Sample[Any, Any]) -> Persona:
     ]
     if problems:
         raise TargetError(
-            f"the input of {sample.id!r} is no persona",
+            f"the input of {sample.id!r} is not a persona",
             problems=problems,
             fix='write {"persona": "a busy parent", "goal": "book a table for four", "facts": "Friday, 19:00"}',
         )

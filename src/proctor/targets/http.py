@@ -93,7 +93,7 @@ def is_secret(name: str) -> bool:
 def _find_problems(headers: Any) -> list[Problem]:
     # Problems never quote a value.
     if not isinstance(headers, Mapping):
-        return [Problem("headers", "expected a mapping of names to values")]
+        return [Problem("headers", "must be a mapping of names to values")]
     reasons = {str(name): _find_problem(name, value) for name, value in headers.items()}
     return [Problem(f"headers.{name}", reason) for name, reason in reasons.items() if reason]
 
@@ -198,11 +198,11 @@ class HttpTarget:
                 body = await read_body(response, wire.MAX_BYTES)
         except httpx2.RequestError as error:
             final = httpx2.DecodingError, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol
-            raise self._failed(
+            raise self._make_error(
                 f"could not be reached: {type(error).__name__}: {error}", retryable=not isinstance(error, final)
             ) from None
         if body is None:
-            raise self._failed(f"answered with more than {wire.MAX_BYTES:,} bytes")
+            raise self._make_error(f"answered with more than {wire.MAX_BYTES:,} bytes")
         return self._read_reply(response, body)
 
     async def close(self) -> None:
@@ -221,7 +221,7 @@ class HttpTarget:
             status = response.status_code
             message = wire.excerpt(body, self._headers.redact)
             what = f"answered {status} {response.reason_phrase}".rstrip()
-            raise self._failed(
+            raise self._make_error(
                 f"{what}: {message}" if message else what,
                 retryable=is_retryable_status(status),
                 retry_after=parse_retry_after(response.headers.get("Retry-After", ""), SystemClock().now()),
@@ -233,10 +233,10 @@ class HttpTarget:
         if content_type == "text/plain":
             return Reply(body.decode(response.charset_encoding or "utf-8", "replace"))
         if content_type and content_type != "application/json" and not content_type.endswith("+json"):
-            raise self._failed(f"answered with {content_type!r}; expected JSON or text/plain")
+            raise self._make_error(f"answered with {content_type!r}; expected JSON or text/plain")
         return wire.parse_response(body, self.spec.name, self._headers.redact)
 
-    def _failed(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> CallFailed:
+    def _make_error(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> CallFailed:
         message = f"{self.spec.name} {self._headers.redact(what)}"
         return CallFailed(message, retryable=retryable, retry_after=retry_after)
 

@@ -104,7 +104,7 @@ class ResponseFormat:
         try:
             output = self.path.find(response)
         except FieldMissing as error:
-            raise self._missing(response, error.what.replace("the result", "the response"), name, redact) from None
+            raise self._make_error(response, error.what.replace("the result", "the response"), name, redact) from None
         return Reply(output, self._read_usage([response], name))
 
     def _read_stream(self, body: bytes, content_type: str, name: str, redact: Callable[[str], str]) -> Reply:
@@ -126,7 +126,7 @@ class ResponseFormat:
         pieces = [self.path.find(event) for event in events if self.path.exists(event)]
         if not pieces:
             reason = f"none of {len(events)} events has {self.path.text}" if events else "the stream has no events"
-            raise self._missing(events[0] if events else None, reason, name, redact)
+            raise self._make_error(events[0] if events else None, reason, name, redact)
         wrong = next((piece for piece in pieces if piece is not None and not isinstance(piece, str)), None)
         if wrong is not None:
             raise CallFailed(f"{name}: {self.path.text} in an event is not text but {_describe_shape(wrong)}")
@@ -141,14 +141,14 @@ class ResponseFormat:
             counts |= {field: numbers[-1]} if numbers else {}
         return sessions.check_usage(Usage(**counts), name) if counts else None
 
-    def _missing(self, response: Any, reason: str, name: str, redact: Callable[[str], str]) -> CallFailed:
+    def _make_error(self, response: Any, reason: str, name: str, redact: Callable[[str], str]) -> CallFailed:
         assert self.path is not None
         error = response.get("error") if isinstance(response, dict) else None
-        said = f"; its error: {excerpt(codec.encode(error), redact)}" if error else ""
+        reported = f"; its error: {excerpt(codec.encode(error), redact)}" if error else ""
         shape = redact(_describe_shape(response))
         return CallFailed(
-            f"{name} sent no output at {self.path.text}: {reason}{said}\nThe response has this shape: {shape}\n"
-            f"Fix: correct `response` in the target"
+            f"{name} sent no output at {self.path.text}: {reason}{reported}\nThe response has this shape: {shape}\n"
+            f"Fix: set `response` of the target to the path of the output, such as choices[0].message.content"
         )
 
 

@@ -15,14 +15,15 @@ _WEAKINCENTIVES = "weakincentives"
 _TOKEN_COUNTS = ("input_tokens", "output_tokens", "cached_tokens")
 
 
-def runnable_reply(result: Any) -> Any:
+def convert_runnable_result(result: Any) -> Any:
+    """Return the content of a LangChain message that is not an answer; return other results unchanged."""
     messages = extras.loaded_module("langchain_core.messages")
     if messages is None or not isinstance(result, messages.BaseMessage):
         return result
     return result if isinstance(result, messages.AIMessage) else Reply(result.content)
 
 
-def execute_reply(result: Any) -> Reply:
+def convert_execute_result(result: Any) -> Reply:
     """Convert the result of `execute` to a reply.
 
     A pair is a response with its session if the response has an `output`, or if the second item is a session
@@ -111,7 +112,7 @@ def _convert_response(entry: Any) -> Iterator[Message | ModelCall]:
     text = getattr(entry.result, "text", None)
     if text:
         yield Message("assistant", text)
-    usage = Usage() if entry.usage is None else Usage(*(getattr(entry.usage, n) for n in _TOKEN_COUNTS))
+    usage = Usage() if entry.usage is None else Usage(*(getattr(entry.usage, name) for name in _TOKEN_COUNTS))
     yield ModelCall(str(entry.adapter), usage)
 
 

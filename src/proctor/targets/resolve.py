@@ -21,8 +21,8 @@ from proctor.models.connect import is_model_address, suggest_address
 from proctor.ports import Target, TargetLike
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample, type_name
-from proctor.targets.agents import agent_reply, find_agent, has_frameworks, wrap_graph_input
-from proctor.targets.replies import execute_reply, runnable_reply
+from proctor.targets.agents import convert_agent_result, find_agent, has_frameworks, wrap_graph_input
+from proctor.targets.replies import convert_execute_result, convert_runnable_result
 
 # The options of each key of a mapping; None if its class checks them. The key `http` makes an `http.HttpTarget`. It
 # is imported on first use: most programs need none, and a conversation resolves the target that it talks to here.
@@ -180,7 +180,7 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
             return from_runnable(target, name)
     if callable(target):
         # Only a program with an agent framework pays for looking at its results.
-        convert = agent_reply if has_frameworks() else None
+        convert = convert_agent_result if has_frameworks() else None
         return _make_target(target, TargetSpec(name, "function"), target, convert)
     raise TargetError(
         f"{type_name(target)} is not a target",
@@ -260,7 +260,7 @@ def from_runnable(target: Any, name: str) -> PythonTarget:
         invoke,
         TargetSpec(name, "runnable"),
         _runnable_contents(target),
-        runnable_reply,
+        convert_runnable_result,
         method=method,
         is_async=method == "ainvoke",
     )
@@ -299,7 +299,9 @@ def from_execute(target: Any, name: str) -> PythonTarget:
     A loop with an async `aexecute` is called through that method.
     """
     contents = _loop_contents(target)
-    return _make_target(_choose_method(target), TargetSpec(name, "execute"), contents, execute_reply, method="execute")
+    return _make_target(
+        _choose_method(target), TargetSpec(name, "execute"), contents, convert_execute_result, method="execute"
+    )
 
 
 def _choose_method(target: Any) -> Any:

@@ -41,15 +41,15 @@ def parse_response(data: bytes, name: str, redact: Callable[[str], str] = str) -
     if not data.strip():
         raise CallFailed(f"{name} sent an empty response; expected JSON with an 'output'")
     try:
-        answer = msgspec.json.decode(data, type=WireResponse)
+        response = msgspec.json.decode(data, type=WireResponse)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CallFailed(f"{name} sent invalid JSON ({error}): {excerpt(data, redact)}") from None
-    failure = _to_failure(answer, redact)
+    failure = _to_failure(response, redact)
     if failure is not None:
         raise failure
-    if answer.output is msgspec.UNSET:
+    if response.output is msgspec.UNSET:
         raise CallFailed(f"{name} sent a response without an 'output': {excerpt(data, redact)}")
-    return Reply(answer.output, _parse_usage(answer.usage, name), answer.session)
+    return Reply(response.output, _parse_usage(response.usage, name), response.session)
 
 
 def _parse_usage(reported: Any, name: str) -> Usage | None:
@@ -70,14 +70,14 @@ def find_failure(data: bytes) -> CallFailed | None:
         return None
 
 
-def _to_failure(answer: WireResponse, hide: Callable[[str], str]) -> CallFailed | None:
-    if not answer.error:
+def _to_failure(response: WireResponse, redact: Callable[[str], str]) -> CallFailed | None:
+    if not response.error:
         return None
-    text = answer.error if isinstance(answer.error, str) else codec.encode(answer.error).decode()
-    return CallFailed(hide(text), retryable=answer.retryable)
+    text = response.error if isinstance(response.error, str) else codec.encode(response.error).decode()
+    return CallFailed(redact(text), retryable=response.retryable)
 
 
-def excerpt(data: bytes, hide: Callable[[str], str] = str, length: int = 200) -> str:
+def excerpt(data: bytes, redact: Callable[[str], str] = str, length: int = 200) -> str:
     # Redact before truncating: a truncated secret would not be recognized.
-    text = hide(data[:_EXCERPT_BYTES].decode("utf-8", "replace")).strip()
+    text = redact(data[:_EXCERPT_BYTES].decode("utf-8", "replace")).strip()
     return text if len(text) <= length else text[:length] + "…"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import shlex
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -49,8 +51,9 @@ def run_target_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None
 
 
 def run_target(item: pytest.Function, arguments: Mapping[str, Any]) -> EvalReport:
+    """Run the target of a marker on its dataset; the run is stored by the engine."""
     options = {name: value for name, value in arguments.items() if name not in OWN_ARGUMENTS}
-    options.setdefault("history", _history(item.config))
+    options.setdefault("history", _get_history(item.config))
     item.stash[_reports] = _evaluate(item, arguments["target"], arguments.get("dataset"), arguments, options)
     return item.stash[_reports]
 
@@ -73,7 +76,9 @@ def run_body_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None:
         raise body.failure
     if problem:
         text = describe_failures(run_report, [] if problem == "failed" else [problem], max_shown=5)
-        hint = "" if _history(item.config) is False else f"\nLook at it: proctor show {name!r}"
+        history = _get_history(item.config)
+        option = f" --history {shlex.quote(history)}" if history else ""
+        hint = "" if history is False else f"\nLook at it: proctor show {name!r}{option}"
         pytest.fail(text + hint, pytrace=False)
 
 
@@ -103,7 +108,6 @@ class _Body:
     """The body of a test as a target; assertions that fail become a score, other exceptions an error."""
 
     def __init__(self, item: pytest.Function) -> None:
-
         self._item = item
         self._failures: dict[tuple[str, int], str] = {}
         self.spec = TargetSpec(item.originalname, "pytest")
@@ -131,7 +135,6 @@ class _Body:
         self._failures[sample_id, epoch] = str(error) or type(error).__name__
 
     def score_assertions(self, trial: Any) -> Any:
-
         reason = self._failures.get((trial.sample.id, trial.epoch))
         return Score(float(reason is None), reason is None, reason or "")
 
@@ -172,11 +175,14 @@ def _evaluate(
     options: Mapping[str, Any],
     score_assertions: Callable[[Any], Any] | None = None,
 ) -> EvalReport:
-
     evaluators = arguments.get("evaluators")
     if score_assertions is not None:
         assertions = BoundEvaluator(EvaluatorSpec(ASSERTIONS, ASSERTIONS), "inline", score_assertions)
-        evaluators = [assertions, *_as_list(evaluators)]
+        # Errors count the evaluators as the marker does, so this one comes last.
+        evaluators = [*_as_list(evaluators), assertions]
+    for option in options:
+        if similar := get_close_matches(option, OWN_ARGUMENTS, n=1, cutoff=0.8):
+            pytest.fail(f"unknown argument {option!r}\nFix: did you mean {similar[0]!r}?", pytrace=False)
     name = _run_name(item.nodeid, arguments)
     try:
         return bridge.run(aevaluate(target, _resolve(dataset, item), evaluators, name=name, **options))
@@ -192,13 +198,12 @@ def _as_list(evaluators: Any) -> list[Any]:
 def _resolve(dataset: Any, item: pytest.Item) -> Any:
     """Resolve a path relative to the test file, or else to the current folder."""
     if isinstance(dataset, str):
-        beside = item.path.parent / dataset
-        return beside if beside.exists() else dataset
+        path = item.path.parent / dataset
+        return path if path.exists() else dataset
     return dataset
 
 
 def _list_samples(item: pytest.Function, arguments: Mapping[str, Any]) -> list[Any]:
-
     callspec = getattr(item, "callspec", None)
     if callspec is not None and isinstance(callspec.params.get("sample"), Sample):
         return [callspec.params["sample"]]
@@ -208,7 +213,7 @@ def _list_samples(item: pytest.Function, arguments: Mapping[str, Any]) -> list[A
 
 
 def load_samples(dataset: Any, item: Any) -> list[Any]:
-
+    """Return the samples of a marker's dataset; a wrong dataset is an error of the collection."""
     try:
         return list(make_source(_resolve(dataset, item)))
     except UsageError as error:
@@ -219,13 +224,13 @@ def _run_name(node_id: str, arguments: Mapping[str, Any]) -> str:
     return str(arguments.get("name") or node_id.partition("[")[0])
 
 
-def _history(config: pytest.Config) -> Any:
-    where = config.getoption("--proctor-history")
-    return False if where == "none" else where
+def _get_history(config: pytest.Config) -> Any:
+    """Return the address of the history, None for the default, False for none."""
+    address = config.getoption("--proctor-history")
+    return False if address == "none" else address
 
 
 def _await(awaitable: Any) -> None:
-
     async def wait() -> None:
         await awaitable
 
@@ -234,10 +239,9 @@ def _await(awaitable: Any) -> None:
 
 def store_run(name: str, parts: list[tuple[str, list[str]]], config: pytest.Config) -> None:
     """Store the results of all items of a test as one run."""
-    where = _history(config)
+    where = _get_history(config)
     if where is False:
         return
-
     runs = [codec.decode(metadata, RunMetadata) for metadata, _ in parts]
     results = [decode_result(result.encode()) for _, lines in parts for result in lines]
     first, now = runs[0], SystemClock().now()

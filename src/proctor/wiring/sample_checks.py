@@ -99,7 +99,7 @@ class SampleChecks:
             raise ConfigError(
                 f"samples have evaluators that are objects of this process: {', '.join(names)}",
                 where="evaluators",
-                fix="give them by name, as module:attribute or as in an eval file, or run without workers",
+                fix="name them as in an eval file, such as contains or checks.py:is_polite, or run without workers",
             )
 
     def collect(self, source: SampleSource, info: DatasetInfo, evaluators: Sequence[BoundEvaluator] | None) -> None:

@@ -103,8 +103,8 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     "seconds": (lambda: seconds_to_deadline(2.5, SystemClock()), 2.5),
     "a tool's arguments": (lambda: tools.make_function_arguments(add, "add").parse({"a": 2}), ((), {"a": 2})),
     "required options": (lambda: resolve.read_parameters(answer, "answer").required, ("model",)),
-    "an output and no session": (lambda: replies.execute_reply(("Paris", None)).output, "Paris"),
-    "a pair as output": (lambda: replies.execute_reply((48.9, 2.4)).output, (48.9, 2.4)),
+    "an output and no session": (lambda: replies.convert_execute_result(("Paris", None)).output, "Paris"),
+    "a pair as output": (lambda: replies.convert_execute_result((48.9, 2.4)).output, (48.9, 2.4)),
     "an excerpt": (lambda: target_wire.excerpt(b"abcdef", length=3), "abc…"),
     "an error in a reply": (lambda: str(target_wire.find_failure(b'{"error": "no model"}')), "no model"),
 }
