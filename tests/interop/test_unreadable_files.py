@@ -11,6 +11,7 @@ import pytest
 
 from proctor import Dataset, EvalReport
 from proctor.errors import ProctorError
+from proctor.interop.formats import read_file
 from proctor.interop.imported import ImportedFile
 from proctor.interop.readers import (
     braintrust,
@@ -102,11 +103,11 @@ def test_a_damaged_file_is_explained(tool: str, tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(json.dumps(content))
         assert READERS[tool].recognize(path, read_head(path))
-        assert isinstance(READERS[tool].read(path), ImportedFile)
+        assert isinstance(read_file(path, tool), ImportedFile)
         for damaged in damage(content):
             path.write_text(json.dumps(damaged))
             try:
-                read_count += isinstance(READERS[tool].read(path), ImportedFile)
+                read_count += isinstance(read_file(path, tool), ImportedFile)
             except ProctorError as error:
                 assert name in str(error)  # noqa: PT017
     assert read_count > 0

@@ -85,7 +85,7 @@ def read_file(path: Path, format: str | None = None) -> ImportedFile:  # noqa: A
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, IsADirectoryError) as error:
         raise DatasetError(
-            f"the file is not a {name} file of a known shape ({type(error).__name__}: {error})",
+            f"not a file of {name} in a known shape ({type(error).__name__}: {error})",
             where=str(path),
             fix="check the file, or name another format: --format NAME",
         ) from error

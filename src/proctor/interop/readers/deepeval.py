@@ -7,19 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.interop.files import (
-    clean_metadata,
-    count_warnings,
-    damaged_file,
-    decode_json,
-    make_score,
-    make_usage,
-    read_json,
-    read_json_lines,
-    read_table,
-    translate_checks,
-)
+from proctor.interop.files import damaged_file, decode_json, read_json, read_json_lines, read_table
 from proctor.interop.imported import ImportedFile, ImportedRun
+from proctor.interop.run_builder import clean_metadata, count_warnings, make_score, make_usage
+from proctor.interop.translations import translate_checks
 from proctor.records.numbers import as_number, is_number
 from proctor.records.sample import CONTEXT, Sample
 from proctor.records.score import Score

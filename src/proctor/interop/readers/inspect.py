@@ -12,17 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.interop.files import (
-    ZipReader,
-    clean_metadata,
-    count_warnings,
-    damaged_file,
-    make_score,
-    make_usage,
-    read_json,
-    translate_checks,
-)
+from proctor.interop.files import ZipReader, damaged_file, read_json
 from proctor.interop.imported import ImportedFile, ImportedRun
+from proctor.interop.run_builder import clean_metadata, count_warnings, make_score, make_usage
+from proctor.interop.translations import translate_checks
 from proctor.records.numbers import as_number, token_count
 from proctor.records.run import RunStatus
 from proctor.records.sample import Sample
@@ -311,8 +304,8 @@ def _make_model_call(model: str, usage: Mapping[str, Any]) -> ModelCall:
     counts = make_usage(
         usage.get("input_tokens"),
         usage.get("output_tokens"),
-        usage.get("input_tokens_cache_read"),
-        usage.get("total_cost"),
+        cached=usage.get("input_tokens_cache_read"),
+        cost=usage.get("total_cost"),
     )
     written = token_count(usage.get("input_tokens_cache_write"))
     reasoning = token_count(usage.get("reasoning_tokens"))

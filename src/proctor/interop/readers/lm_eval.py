@@ -8,21 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import (
-    explain_malformed,
-    has_all,
-    parse_time,
-    read_json,
-    read_json_lines,
-    require_mapping,
-)
+from proctor.interop.files import read_json
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.interop.run_builder import Notes, RunBuilder, make_sample
+from proctor.interop.tables import has_all, parse_time, read_objects, require_object
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
-FORMAT = "lm-eval"
+NAME = "lm-eval"
 _SAMPLES_NAME = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 _RESULTS_START = re.compile(rb'\A\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES_START = re.compile(rb'\A\s*\{\s*"doc_id"\s*:\s*\d+\s*,\s*"doc"\s*:')
@@ -54,7 +48,7 @@ class _Task(NamedTuple):
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True if a file has the results or the samples of lm-evaluation-harness."""
+    """Return True if a file has the results or the samples of lm-evaluation-harness."""
     if _SAMPLES_START.match(head):
         return True
     is_results = _RESULTS_START.match(head) is not None
@@ -72,16 +66,15 @@ def companions(path: Path) -> tuple[Path, ...]:
     return tuple(file for file, match in matches if match and match["time"] == time)
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a results file with the samples beside it, or one samples file with the numbers of its results file."""
     notes = Notes()
     if path.suffix.lower() == ".json":
-        document = require_mapping(read_json(path), str(path))
+        document = require_object(read_json(path), str(path))
         files = {_task_of(file): file for file in companions(path)}
     else:
         results = path.parent / f"results_{_time_of(path)}.json"
-        document = require_mapping(read_json(results), str(results)) if results.is_file() else {}
+        document = require_object(read_json(results), str(results)) if results.is_file() else {}
         files = {_task_of(path): path}
     tasks = {name: _find_task(document, name, notes) for name in dict.fromkeys([*files, *document.get("results", {})])}
     if path.suffix.lower() != ".json":
@@ -91,13 +84,13 @@ def read(path: Path) -> ImportedFile:
     for name, task in tasks.items():
         builder = RunBuilder(notes)
         if name in files:
-            _add_documents(read_json_lines(files[name]), task, builder, files[name])
+            _add_documents(read_objects(files[name]), task, builder, files[name])
         else:
             notes.add("without samples", "task", f"({name}): write them with lm_eval --log_samples")
         samples |= builder.samples
         runs.append(_build_run(builder, task, document))
     version = str(document.get("lm_eval_version") or "")
-    return ImportedFile(FORMAT, version, tuple(samples.values()), tuple(runs), warnings=notes.texts)
+    return ImportedFile(NAME, version, tuple(samples.values()), tuple(runs), warnings=notes.texts)
 
 
 def _task_of(path: Path) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proctor.interop.files import translate_checks
+from proctor.interop.translations import translate_checks
 from proctor.records.numbers import as_number, is_number
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
 

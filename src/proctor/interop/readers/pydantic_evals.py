@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import explain_malformed, read_json, read_yaml, require_mapping
+from proctor.interop.files import read_json, read_yaml
 from proctor.interop.imported import ImportedFile
 from proctor.interop.run_builder import (
     Notes,
@@ -19,10 +19,11 @@ from proctor.interop.run_builder import (
     number_duplicates,
     to_milliseconds,
 )
+from proctor.interop.tables import require_object
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
-FORMAT = "pydantic-evals"
+NAME = "pydantic-evals"
 _STRING = rb'"(?:[^"\\]|\\.)*"'
 _JSON_START = re.compile(rb'\A\s*\{(?:\s*"(?:\$schema|name)"\s*:\s*(?:' + _STRING + rb'|null)\s*,)*\s*"cases"\s*:\s*\[')
 _YAML_START = re.compile(rb"(?m)\A(?:\s*#.*\n|\s*\n|(?:name|\$schema):.*\n)*cases:")
@@ -39,23 +40,22 @@ _PROVIDERS = {
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True if a file is a pydantic-evals dataset or report."""
+    """Return True if a file is a pydantic-evals dataset or report."""
     if path.suffix.lower() in (".yaml", ".yml"):
         return _YAML_START.match(head) is not None and b"inputs:" in head
     return _JSON_START.match(head) is not None and b'"inputs"' in head
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a dataset or a report."""
     content = read_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else read_json(path)
-    document = require_mapping(content, str(path))
+    document = require_object(content, str(path))
     cases = document.get("cases")
     if not isinstance(cases, list):
         raise DatasetError(
             "the file has no list of cases", where=str(path), fix="pass a dataset or a report of pydantic-evals"
         )
-    cases = [require_mapping(case, f"{path}, case {number}") for number, case in enumerate(cases, start=1)]
+    cases = [require_object(case, f"{path}, case {number}") for number, case in enumerate(cases, start=1)]
     notes = Notes()
     if "failures" in document or any("output" in case for case in cases):
         return _read_report(document, cases, notes, path)
@@ -67,7 +67,7 @@ def read(path: Path) -> ImportedFile:
         for case, name in zip(cases, names, strict=True)
     )
     evaluators = _translate_all(document.get("evaluators") or (), notes, accepts_any)
-    return ImportedFile(FORMAT, samples=samples, evaluators=evaluators, warnings=notes.texts)
+    return ImportedFile(NAME, samples=samples, evaluators=evaluators, warnings=notes.texts)
 
 
 def _name_case(case: Mapping[str, Any], number: int) -> str:
@@ -169,7 +169,7 @@ def _read_report(document: Mapping[str, Any], cases: list[dict[str, Any]], notes
             _read_scores(case, builder),
             output=case.get("output"),
             latency_ms=to_milliseconds(case.get("task_duration")),
-            usage=make_usage(metrics.get("input_tokens"), metrics.get("output_tokens"), metrics.get("cost")),
+            usage=make_usage(metrics.get("input_tokens"), metrics.get("output_tokens"), cost=metrics.get("cost")),
             metrics={**metrics, **(case.get("attributes") or {})},
         )
     for case in document.get("failures") or ():
@@ -180,8 +180,7 @@ def _read_report(document: Mapping[str, Any], cases: list[dict[str, Any]], notes
     notes.add("left out", "analysis of the whole report", "", len(document.get("analyses") or ()))
     details = {"dataset": document.get("dataset_name"), "experiment_metadata": document.get("experiment_metadata")}
     details = {name: value for name, value in details.items() if value}
-    run = builder.build(str(document.get("name") or path.stem), details)
-    return ImportedFile(FORMAT, samples=tuple(builder.samples.values()), runs=(run,), warnings=notes.texts)
+    return builder.build_file(NAME, str(document.get("name") or path.stem), details)
 
 
 def _find_source(case: Mapping[str, Any]) -> str:
