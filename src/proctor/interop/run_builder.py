@@ -24,7 +24,7 @@ SCORES_OF_ERRORS, METRICS = "scores_of_failed_trials", "metrics"
 
 
 class Notes:
-    """Count what was left out or changed.
+    """Counts of what was left out or changed, as warnings.
 
     >>> notes = Notes()
     >>> notes.add("left out", "score", "of failed trials", 2)
@@ -36,7 +36,7 @@ class Notes:
         self._counts: Counter[tuple[str, str, str]] = Counter()
 
     def add(self, what: str, noun: str, rest: str, count: int = 1) -> None:
-        """Count one or more of the same."""
+        """Add to the count of a note: "what: count nouns rest"."""
         if count:
             self._counts[what, noun, rest] += count
 
