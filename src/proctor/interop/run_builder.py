@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from math import isnan
 from typing import Any
 
@@ -216,13 +216,20 @@ def number_duplicates(ids: Iterable[str]) -> list[str]:
     >>> number_duplicates(["a", "b", "a", "a"])
     ['a', 'b', 'a-2', 'a-3']
     """
-    taken: set[str] = set()
-    unique = []
+    unique: dict[str, None] = {}
     for name in ids:
-        candidate, number = name, 1
-        while candidate in taken:
-            number += 1
-            candidate = f"{name}-{number}"
-        taken.add(candidate)
-        unique.append(candidate)
+        unique[make_unique(name, unique, "-")] = None
+    return list(unique)
+
+
+def make_unique(name: str, taken: Container[str], separator: str = " ") -> str:
+    """Return a name that is not taken: the second "a" is "a 2".
+
+    >>> make_unique("a", ["a", "b"])
+    'a 2'
+    """
+    unique, number = name, 1
+    while unique in taken:
+        number += 1
+        unique = f"{name}{separator}{number}"
     return unique

@@ -29,6 +29,10 @@ _JSON_CELLS = ("tools_called", "expected_tools", "additional_metadata", "custom_
                "expectations", "persona")  # fmt: skip
 _OWN_KEYS = ("input", "scenario", "expected_output", "expected_outcome", "name", "additional_metadata",
              "custom_column_key_values", "context")  # fmt: skip
+_CASE_METADATA = {
+    "context": "context", "retrievalContext": "retrieval_context", "expectedTools": "expected_tools",
+    "comments": "comments", "userDescription": "user_description", "chatbotRole": "chatbot_role",
+}  # fmt: skip
 _LOST_SEPARATOR = "context and retrieval_context are split at every |, because CSV and JSONL do not escape it"
 
 
@@ -181,12 +185,6 @@ def _read_case(case: Mapping[str, Any], sample_id: str) -> EvalResult:
         if metric.get("evaluationModel") and is_number(cost := metric.get("evaluationCost")):
             sessions[name] = Session([ModelCall(str(metric["evaluationModel"]), make_usage(cost=cost))])
     return EvalResult(trial, scores, sessions, skipped="ignore")
-
-
-_CASE_METADATA = {
-    "context": "context", "retrievalContext": "retrieval_context", "expectedTools": "expected_tools",
-    "comments": "comments", "userDescription": "user_description", "chatbotRole": "chatbot_role",
-}  # fmt: skip
 
 
 def _read_score(metric: Mapping[str, Any]) -> Score | None:

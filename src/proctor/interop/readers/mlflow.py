@@ -129,8 +129,10 @@ def _read_traces(records: list[dict[str, Any]], notes: Notes, path: Path) -> Imp
         root, metadata = find_root(spans), info.get("trace_metadata") or {}
         session = make_session(spans) if spans else None
         inputs, outputs = (root and root.attributes.get(name) for name in (INPUT, OUTPUT))
-        value = record["request"] if "request" in record else _first(inputs, metadata.get("mlflow.traceInputs"))
-        output = record["response"] if "response" in record else _first(outputs, metadata.get("mlflow.traceOutputs"))
+        value = record["request"] if "request" in record else _read_first(inputs, metadata.get("mlflow.traceInputs"))
+        output = (
+            record["response"] if "response" in record else _read_first(outputs, metadata.get("mlflow.traceOutputs"))
+        )
         counts = parse_json(metadata.get("mlflow.trace.tokenUsage")) or {}
         usage = make_usage(counts.get("input_tokens"), counts.get("output_tokens"))
         assessments = [item for item in info.get("assessments") or () if item.get("valid") is not False]
@@ -139,7 +141,7 @@ def _read_traces(records: list[dict[str, Any]], notes: Notes, path: Path) -> Imp
         )
         # Traces of one evaluation are comparable by content, others only by their own id.
         name = None if metadata.get("mlflow.sourceRun") else info.get("trace_id")
-        duration = _first(info.get("execution_duration_ms"), info.get("execution_duration"))
+        duration = _read_first(info.get("execution_duration_ms"), info.get("execution_duration"))
         builder.add(
             _make_sample(value, _read_expectations(assessments), {}, name),
             {str(a["assessment_name"]): _read_feedback(a, builder) for a in assessments if "feedback" in a},
@@ -153,7 +155,7 @@ def _read_traces(records: list[dict[str, Any]], notes: Notes, path: Path) -> Imp
     return builder.build_file(NAME, path.stem)
 
 
-def _first(*values: Any) -> Any:
+def _read_first(*values: Any) -> Any:
     """Return the first known value; texts with JSON are read."""
     return next((parse_json(value) for value in values if value not in (None, "")), None)
 

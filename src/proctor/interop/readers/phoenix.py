@@ -95,9 +95,11 @@ def _read_experiment(records: list[dict[str, Any]], notes: Notes, path: Path) ->
             {str(item["name"]): _read_annotation(item, builder) for item in annotations},
             output=row.get("output"),
             error=make_failure(record["error"]) if record.get("error") else None,
-            latency_ms=_number(record.get("latency_ms")),
+            latency_ms=_parse_number(record.get("latency_ms")),
             started_at=parse_time(record.get("start_time")),
-            usage=make_usage(_number(record.get("prompt_token_count")), _number(record.get("completion_token_count"))),
+            usage=make_usage(
+                _parse_number(record.get("prompt_token_count")), _parse_number(record.get("completion_token_count"))
+            ),
         )
     return builder.build_file(NAME, path.stem)
 
@@ -113,13 +115,13 @@ def _read_annotation_columns(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _read_annotation(item: Mapping[str, Any], builder: RunBuilder) -> Score | None:
-    value, label = _number(item.get("score")), item.get("label")
+    value, label = _parse_number(item.get("score")), item.get("label")
     details = {"label": label} if label and value is not None else {}
     value = label if value is None else value
     return builder.score(value, reason=item.get("explanation"), error=item.get("error"), details=details)
 
 
-def _number(cell: Any) -> Any:
+def _parse_number(cell: Any) -> Any:
     """Return the number of a cell, or None."""
     try:
         return cell if cell is None or is_number(cell) else float(cell)

@@ -29,6 +29,9 @@ _JSON_START = re.compile(rb'\A\s*\{(?:\s*"(?:\$schema|name)"\s*:\s*(?:' + _STRIN
 _YAML_START = re.compile(rb"(?m)\A(?:\s*#.*\n|\s*\n|(?:name|\$schema):.*\n)*cases:")
 # The classes whose instances JSON can tell apart.
 _JSON_TYPES = {"str": "string", "dict": "object", "list": "array", "bool": "boolean"}
+_FIRST_ARGUMENTS = {
+    "Equals": "value", "Contains": "value", "IsInstance": "type_name", "MaxDuration": "seconds", "LLMJudge": "rubric",
+}  # fmt: skip
 _PROVIDERS = {
     "openai": "openai",
     "openai-chat": "openai",
@@ -92,10 +95,11 @@ def _translate_all(entries: Sequence[Any], notes: Notes, accepts_any: bool) -> t
             continue
         result = _TRANSLATIONS[name](arguments) if name in _TRANSLATIONS else None
         if isinstance(result, dict):
-            translated.append({"name": str(arguments.get("evaluation_name") or name), **result})
+            label = str(arguments.get("evaluation_name") or name)
+            translated.append({"uses": result["uses"], "name": label, **result})
         else:
             notes.add("left out", "evaluator", f"{name}, {result or 'which Proctor does not have'}")
-    return tuple({"uses": entry["uses"], **entry} for entry in translated)
+    return tuple(translated)
 
 
 def _read_entry(entry: Any) -> tuple[str, dict[str, Any]]:
@@ -107,15 +111,6 @@ def _read_entry(entry: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(value, dict) and (first in value or name not in _FIRST_ARGUMENTS or not value):
         return str(name), value
     return str(name), {first: value}
-
-
-_FIRST_ARGUMENTS = {
-    "Equals": "value",
-    "Contains": "value",
-    "IsInstance": "type_name",
-    "MaxDuration": "seconds",
-    "LLMJudge": "rubric",
-}
 
 
 def _translate_contains(arguments: dict[str, Any]) -> dict[str, Any] | str:

@@ -14,26 +14,11 @@ from proctor.records.session import Message, Session, ToolCall
 
 NAME = "ragas"
 # The fields of a sample; any other column is a metric.
-_FIELDS = frozenset(
-    [
-        "user_input",
-        "retrieved_contexts",
-        "reference_contexts",
-        "retrieved_context_ids",
-        "reference_context_ids",
-        "response",
-        "multi_responses",
-        "reference",
-        "rubrics",
-        "rubric",
-        "persona_name",
-        "query_style",
-        "query_length",
-        "synthesizer_name",
-        "reference_tool_calls",
-        "reference_topics",
-    ]
-)
+_FIELDS = frozenset((
+    "user_input", "retrieved_contexts", "reference_contexts", "retrieved_context_ids", "reference_context_ids",
+    "response", "multi_responses", "reference", "rubrics", "rubric", "persona_name", "query_style", "query_length",
+    "synthesizer_name", "reference_tool_calls", "reference_topics",
+))  # fmt: skip
 _NOT_METADATA = ("user_input", "response", "reference", "retrieved_contexts")
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
 
