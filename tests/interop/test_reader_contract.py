@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from proctor.errors import ConfigError, DatasetError, MissingExtra
-from proctor.interop import files
+from proctor.interop import files, run_builder
 from proctor.interop.formats import READERS, read_file, recognize_format
 from proctor.records.score import Score
 from proctor.records.session import Message, ToolCall
@@ -223,9 +223,9 @@ def test_a_registry_reads_no_samples_outside_its_data_folder(tmp_path: Path) -> 
 
 def test_a_number_outside_0_to_1_is_no_score() -> None:
     """It is skipped, with the number in its details; NaN and text are no score at all."""
-    assert files.make_score(4.5) == Score.skipped("4.5 is not between 0 and 1", {"value": 4.5})
-    assert files.make_score(True) == Score(1.0, True)
-    assert [files.make_score(value) for value in (None, float("nan"), "0.5")] == [None, None, None]
+    assert run_builder.make_score(4.5) == Score.skipped("4.5 is not between 0 and 1", {"value": 4.5})
+    assert run_builder.make_score(True) == Score(1.0, True)
+    assert [run_builder.make_score(value) for value in (None, float("nan"), "0.5")] == [None, None, None]
 
 
 HOSTILE = {

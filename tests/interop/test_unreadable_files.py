@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from proctor import Dataset, EvalReport
-from proctor.errors import ProctorError
+from proctor.errors import DatasetError, ProctorError
+from proctor.interop.formats import read_file
 from proctor.interop.imported import ImportedFile
 from proctor.interop.readers import (
     braintrust,
@@ -102,14 +103,23 @@ def test_a_damaged_file_is_explained(tool: str, tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(json.dumps(content))
         assert READERS[tool].recognize(path, read_head(path))
-        assert isinstance(READERS[tool].read(path), ImportedFile)
+        assert isinstance(read_file(path, tool), ImportedFile)
         for damaged in damage(content):
             path.write_text(json.dumps(damaged))
             try:
-                read_count += isinstance(READERS[tool].read(path), ImportedFile)
+                read_count += isinstance(read_file(path, tool), ImportedFile)
             except ProctorError as error:
                 assert name in str(error)  # noqa: PT017
     assert read_count > 0
+
+
+@pytest.mark.parametrize("tool", ["ragas", "openai-evals"])
+def test_a_line_that_is_not_utf8_is_refused_with_its_number(tool: str, tmp_path: Path) -> None:
+    """Replacing its bytes would change what was evaluated."""
+    path = tmp_path / "samples.jsonl"
+    path.write_bytes(b'{"user_input": "a", "ideal": "b"}\n{"user_input": "caf\xe9", "ideal": "b"}\n')
+    with pytest.raises(DatasetError, match=r"samples\.jsonl:2.*(?s:.*)Fix: convert the file to UTF-8"):
+        read_file(path, tool)
 
 
 def list_public_files() -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,8 +58,8 @@ def command(
     Formats: braintrust, deepeval, huggingface, inspect, langsmith, lm-eval, mlflow, openai-evals, opik, phoenix,
     promptfoo, pydantic-evals and ragas.
 
-    Runs are stored in the history, and their metrics are computed from the results, next to the numbers of the tool.
-    The same file is imported only once.
+    Store the runs in the history, with metrics computed from the results, and show them next to the numbers of the
+    tool. The same file is imported only once.
 
     \b
     proctor import results.json
@@ -131,9 +132,9 @@ def _show_runs(files: list[tuple[Path, ImportedFile]], runs: dict[str, list[Stor
         warnings = dict.fromkeys([*imported.warnings, *(text for run in stored for text in run.warnings)])
         for warning in warnings:
             click.echo(f"  note: {cli.display_name(warning)}")
-    new_runs = [run for group in runs.values() for run in group if run.stored]
-    if new_runs:
-        click.echo(f"next: proctor show {new_runs[-1].run_id}")
+    stored_runs = [run for group in runs.values() for run in group if run.stored]
+    if stored_runs:
+        click.echo(f"next: proctor show {stored_runs[-1].run_id}")
 
 
 def _has_checks(imported: ImportedFile) -> bool:
@@ -149,7 +150,7 @@ def _write_files(
     *,
     dry_run: bool,
 ) -> dict[str, Any]:
-    """Write the samples, and the eval file if it is wanted; return what was written."""
+    """Write the samples, and the eval file if it is named; return the paths, the number of samples and the warnings."""
     from proctor.cli.outputs import OutputType, check_file
     from proctor.records import codec
     from proctor.reports.files import write_file
@@ -195,8 +196,6 @@ def _merge_samples(files: list[tuple[Path, ImportedFile]]) -> list[Sample[Any, A
 
 
 def _make_eval_file(files: list[tuple[Path, ImportedFile]], dataset: Path, eval_file: Path, name: str | None) -> str:
-    import os
-
     import yaml
 
     imported = [file for _, file in files]
@@ -223,8 +222,8 @@ def _make_eval_file(files: list[tuple[Path, ImportedFile]], dataset: Path, eval_
 
 
 def _show_written(files: list[tuple[Path, ImportedFile]], content: dict[str, Any]) -> None:
-    own = sum(bool(sample.evaluators) for _, imported in files for sample in imported.samples)
-    checks = f", {own:,} with their own evaluators" if own else ""
+    checked = sum(bool(sample.evaluators) for _, imported in files for sample in imported.samples)
+    checks = f", {checked:,} with their own evaluators" if checked else ""
     click.echo(f"wrote {content['dataset']}: {format_count(content['samples'], 'sample')}{checks}")
     for warning in content["warnings"]:
         click.echo(f"  note: {cli.display_name(warning)}")

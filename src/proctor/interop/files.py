@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from proctor.core import resources
 from proctor.core.optional import require
-from proctor.core.resources import describe_decode_error, describe_json_error
+from proctor.core.resources import describe_conversion, describe_decode_error, describe_json_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.datasets.files import open_data, read_numbered_lines
 from proctor.errors import DatasetError
-from proctor.records.numbers import as_number, is_number, token_count
-from proctor.records.sample import find_metadata_problems
-from proctor.records.score import Score
-from proctor.records.session import Usage
 from proctor.sessions.importers.session_files import REPAIRED, decode_line
 
 MAX_BYTES = 512 * 1024 * 1024
@@ -45,10 +39,14 @@ def read_text(path: Path) -> str:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise damaged_file(f"the file is larger than {MAX_BYTES:,} bytes", path, "split the file")
+    return _decode_text(data, path, path)
+
+
+def _decode_text(data: bytes, where: str | Path, path: Path) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise damaged_file(f"not UTF-8: {describe_decode_error(error)}", path) from None
+        raise damaged_file(describe_decode_error(error), where, describe_conversion(file=str(path))) from None
 
 
 def read_json(path: Path) -> Any:
@@ -77,11 +75,13 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
         for number, line in read_numbered_lines(file):
             if line is None:
                 raise damaged_file("the line is too long", f"{path}:{number}")
-            if line.strip():
-                value, problem = decode_line(line)
-                if problem not in (None, REPAIRED):
-                    raise damaged_file(str(problem), f"{path}:{number}")
-                yield number, value
+            if not line.strip():
+                continue
+            _decode_text(line, f"{path}:{number}", path)
+            value, problem = decode_line(line)
+            if problem not in (None, REPAIRED):
+                raise damaged_file(str(problem), f"{path}:{number}")
+            yield number, value
 
 
 def read_yaml(path: Path) -> Any:
@@ -93,10 +93,13 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of a CSV file; names in the header may repeat."""
+    """Return the header and the rows of a CSV or TSV file; names in the header may repeat."""
+    delimiter = "\t" if ".tsv" in path.suffixes else ","
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))
     try:
-        rows = [row for row in csv.reader(io.StringIO(read_text(path), newline=""), strict=True) if row]
+        rows = [
+            row for row in csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True) if row
+        ]
     except csv.Error as error:
         raise damaged_file(f"not a CSV table: {error}", path) from None
     if not rows:
@@ -168,75 +171,3 @@ def _open_zstandard(file: BinaryIO) -> Any:
         zstandard = require("zstandard", extra="inspect", why="this file is compressed with Zstandard; reading it")
         return zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(file)
     return zstd.ZstdFile(file)
-
-
-def make_score(
-    value: Any,
-    passed: Any = None,
-    reason: Any = "",
-    details: Mapping[str, Any] | None = None,
-    *,
-    threshold: float = 1.0,
-) -> Score | None:
-    """Return the score for a number or boolean of another tool; None if it is neither, such as NaN.
-
-    Without a verdict of the tool, a value passes from `threshold`. A number outside 0 to 1 is no score: it is skipped,
-    with the number in its details.
-    """
-    text, extra = "" if reason is None else str(reason), dict(details or {})
-    if isinstance(value, bool):
-        value = float(value)
-    if not is_number(value):
-        return None
-    if not 0 <= value <= 1:
-        return Score.skipped(f"{value:g} is not between 0 and 1", {**extra, "value": value})
-    return Score(value, passed if isinstance(passed, bool) else value >= threshold, text, extra)
-
-
-def make_usage(input_tokens: Any = None, output_tokens: Any = None, cached: Any = None, cost: Any = None) -> Usage:
-    """Return a usage from untrusted numbers; impossible ones are left out."""
-    spent = as_number(cost)
-    return Usage(
-        token_count(input_tokens),
-        token_count(output_tokens),
-        token_count(cached),
-        spent if spent is not None and spent >= 0 else None,
-    )
-
-
-def clean_metadata(metadata: Mapping[Any, Any], tool: str) -> dict[str, Any]:
-    """Return metadata for a sample; keys with a fixed meaning but a value of another type are renamed."""
-    cleaned = {str(key): value for key, value in metadata.items()}
-    for problem, _ in find_metadata_problems(cleaned):
-        key = problem.partition(".")[2]
-        cleaned[f"{key} ({tool})"] = cleaned.pop(key)
-    return cleaned
-
-
-def count_warnings(reasons: Iterable[str]) -> tuple[str, ...]:
-    """Return each warning once, with the number of times it occurred if that is more than once."""
-    counts: dict[str, int] = {}
-    for reason in reasons:
-        counts[reason] = counts.get(reason, 0) + 1
-    return tuple(reason if count == 1 else f"{reason} ({count:,} times)" for reason, count in counts.items())
-
-
-@functools.cache
-def _load_translations() -> dict[str, dict[str, Any]]:
-    tables: dict[str, dict[str, Any]] = load_yaml(resources.text("interop", "translations.yaml"))
-    return tables
-
-
-def translate_checks(tool: str, names: Iterable[str], warnings: list[str], noun: str) -> tuple[Any, ...]:
-    """Return the evaluators for a tool's checks; a check without an equal evaluator becomes a warning."""
-    table = _load_translations()[tool]
-    evaluators = []
-    for name in dict.fromkeys(names):
-        # Names may carry their class, as in `Tone [GEval]`.
-        entry: dict[str, Any] = table.get(name) or next((table[key] for key in table if f"[{key}]" in name), {})
-        if "evaluator" in entry:
-            evaluators.append(entry["evaluator"])
-        else:
-            instead = entry.get("instead", "a function of your own: file.py:function")
-            warnings.append(f"the {noun} {name!r} is not translated; use {instead}")
-    return tuple(evaluators)

@@ -14,15 +14,12 @@ from proctor.interop.imported import ImportedFile
 from proctor.records.sample import Sample
 from proctor.sessions.importers.session_files import FORMATS as SESSION_FORMATS
 
-# Format names and their modules in `readers`, in order of detection: specific formats come before general ones.
+# The formats, each with a module in `readers`, in order of detection: specific formats come before general ones.
 # Add a reader here, and as an entry point of the group `proctor.datasets`.
-READERS = {
-    name: name.replace("-", "_")
-    for name in (
-        *("inspect", "openai-evals", "promptfoo", "pydantic-evals", "lm-eval", "langsmith", "braintrust", "phoenix"),
-        *("opik", "mlflow", "deepeval", "ragas", "huggingface"),
-    )
-}
+READERS = (
+    "inspect", "openai-evals", "promptfoo", "pydantic-evals", "lm-eval", "langsmith", "braintrust", "phoenix", "opik",
+    "mlflow", "deepeval", "ragas", "huggingface",
+)  # fmt: skip
 HEAD_BYTES = 64 * 1024
 
 
@@ -33,7 +30,7 @@ class Reader(Protocol):
         """Return True if a file has the format, judging by its name and its first bytes."""
 
     def read(self, path: Path) -> ImportedFile:
-        """Return all that a file contains, or raise an error that says where it is damaged."""
+        """Return the content of a file, or raise an error that says where it is damaged."""
 
 
 def list_files(path: Path, name: str) -> list[Path]:
@@ -47,7 +44,7 @@ def load_reader(name: str) -> Reader:
     """Import the reader of a format."""
     if name not in READERS:
         raise ConfigError(f"unknown format {name!r}", where="--format", fix=suggest_name(name, READERS))
-    return cast(Reader, importlib.import_module(f"proctor.interop.readers.{READERS[name]}"))
+    return cast(Reader, importlib.import_module(f"proctor.interop.readers.{name.replace('-', '_')}"))
 
 
 def read_head(path: Path) -> bytes:
@@ -69,9 +66,8 @@ def read_file(path: Path, format: str | None = None) -> ImportedFile:  # noqa: A
     """Read a file of another tool; without a `format`, the name and the first bytes decide."""
     name = recognize_format(path) if format is None else format
     if name is None:
-        known = ", ".join(READERS)
         raise DatasetError(
-            f"the format is not recognized; tried: {known}",
+            f"the format is not recognized; tried: {', '.join(READERS)}",
             where=str(path),
             fix="name it: --format NAME. Use proctor sessions for chat logs and traces "
             f"({', '.join(SESSION_FORMATS)}), and proctor run --dataset for samples with the key input",
@@ -85,7 +81,7 @@ def read_file(path: Path, format: str | None = None) -> ImportedFile:  # noqa: A
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, IsADirectoryError) as error:
         raise DatasetError(
-            f"the file is not a {name} file of a known shape ({type(error).__name__}: {error})",
+            f"not a file of {name} in a known shape ({type(error).__name__}: {error})",
             where=str(path),
             fix="check the file, or name another format: --format NAME",
         ) from error
@@ -104,7 +100,7 @@ def __getattr__(name: str) -> Any:
     format_name = name.removeprefix("read_").replace("_", "-")
     if name.startswith("read_") and format_name in READERS:
         reader = partial(read_samples, format_name)
-        # A dataset without a format never has these formats, because their endings are not their own.
+        # These formats have no file extensions of their own, so a dataset needs to name them.
         reader.extensions = ()  # type: ignore[attr-defined]
         return reader
     raise AttributeError(name)

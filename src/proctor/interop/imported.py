@@ -39,13 +39,13 @@ class ImportedRun(msgspec.Struct, frozen=True):
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
-    """All that a file contains.
+    """The samples, runs and checks of a file.
 
     `samples` is the dataset; for a file with runs, the distinct samples of their results. `evaluators` are the checks
     for all samples in the notation of eval files, as far as Proctor has them; the checks of one sample are in
     `Sample.evaluators`. `warnings` say what was left out or changed, with counts; `untranslated` says which checks have
-    no equal evaluator, and what to use instead. `target` and `configurations` are
-    the program that the file names, in the notation of eval files, if Proctor can run it.
+    no equal evaluator, and what to use instead. `target` and `configurations` are the program that the file names, in
+    the notation of eval files, if Proctor can run it.
     """
 
     format: str

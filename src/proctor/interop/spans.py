@@ -54,6 +54,22 @@ def _make_step(span: Span) -> Step:
     return Step(span.id, span.parent, span.start.timestamp() if span.start else None, label, call)
 
 
+def make_attributes(
+    kind: str, name: Any, input_value: Any, output_value: Any, *, model: Any, tokens: tuple[Any, Any]
+) -> dict[str, Any]:
+    """Return the attributes of a span with the names of OpenInference; unknown values are left out."""
+    attributes = {
+        KIND: kind,
+        INPUT: input_value,
+        OUTPUT: output_value,
+        "llm.model_name": model,
+        "llm.token_count.prompt": tokens[0],
+        "llm.token_count.completion": tokens[1],
+        "tool.name": name if kind == "TOOL" else None,
+    }
+    return {key: value for key, value in attributes.items() if value is not None}
+
+
 def flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the attributes of a nested value under dotted names; empty values are left out.
 

@@ -28,7 +28,7 @@ IMPORTED = "imported"
 DIGEST_DIGITS = 12
 # The tool's number and Proctor's may differ by rounding to three decimals, or by this fraction.
 TOLERANCE = 0.0005
-# Evaluators cannot have the names of metrics, nor none.
+# An evaluator cannot have the name of a metric or an empty name.
 METRIC_NAMES = frozenset((
     "", "pass_rate", "strict_pass_rate", "success_rate", "mean_score", "latency_ms", "tokens", "cost", "judges",
     "field", "pass_hat_k", "pass_at_k", "total_score",
@@ -47,7 +47,7 @@ class ReportedNumber(msgspec.Struct, frozen=True):
 
 
 class StoredImport(msgspec.Struct, frozen=True):
-    """A run of a file in the history; `new` is False if it was already there, `stored` if it has no results."""
+    """A run of a file; `new` is False if the history already had it, `stored` if the history does not have it."""
 
     run_id: str
     name: str
@@ -70,8 +70,8 @@ def store_file(
     if not imported.runs:
         return  # a dataset, which may be a folder
     digest = _digest_content(imported.format, path)
-    for number, run in enumerate(imported.runs):
-        suffix = f"-{number + 1}" if len(imported.runs) > 1 else ""
+    for number, run in enumerate(imported.runs, start=1):
+        suffix = f"-{number}" if len(imported.runs) > 1 else ""
         run_id = f"{imported.format}-{digest}{suffix}"
         is_new = history is None or run_id not in history.stored_metrics([run_id])
         metadata, report = make_report(imported, run, run_id, path, name)
@@ -95,8 +95,8 @@ def store_file(
 
 def _digest_content(format_name: str, path: Path) -> str:
     digests = []
-    for name in list_files(path, format_name):
-        with name.open("rb") as file:
+    for part in list_files(path, format_name):
+        with part.open("rb") as file:
             digests.append(hashlib.file_digest(file, "sha256").hexdigest())
     content = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     return content[:DIGEST_DIGITS]
@@ -105,10 +105,10 @@ def _digest_content(format_name: str, path: Path) -> str:
 def make_report(
     imported: ImportedFile, run: ImportedRun, run_id: str, path: Path, name: str | None = None
 ) -> tuple[RunMetadata, EvalReport]:
-    """Return an imported run and its report, with metrics computed from its results."""
+    """Return the metadata and the report of an imported run, with metrics computed from its results."""
     warnings = list(imported.warnings)
     redaction = Redaction()
-    results = [redact_result(_rename_scores(result), redaction) for result in _order(run, warnings)]
+    results = [redact_result(_rename_scores(result), redaction) for result in _sort_results(run, warnings)]
     started_at = run.started_at or datetime.fromtimestamp(path.stat().st_mtime, UTC)
     finished_at = run.finished_at or (started_at if run.status == "completed" else None)
     metadata = RunMetadata(
@@ -130,9 +130,9 @@ def make_report(
     )
     metadata = add_redaction_counts(redact_metadata(metadata), redaction)
     metadata, table, by_configuration = summarize(ResultList(results), metadata)
-    # A check of some samples only is not missing on the others.
-    partial = tuple(f"{name} skipped " for name in _list_partial_names(results))
-    texts = tuple(text for text in metadata.warnings if not text.startswith(partial))
+    # A check that only some samples have is not missing on the others.
+    prefixes = tuple(f"{name} skipped " for name in _list_partial_names(results))
+    texts = tuple(text for text in metadata.warnings if not text.startswith(prefixes))
     metadata = msgspec.structs.replace(metadata, warnings=texts)
     return metadata, EvalReport(results, metadata, table, by_configuration)
 
@@ -144,25 +144,25 @@ def _list_partial_names(results: Sequence[EvalResult]) -> set[str]:
     return {name for name in names if not all(name in scores for scores in scored)}
 
 
-def _order(run: ImportedRun, warnings: list[str]) -> list[EvalResult]:
+def _sort_results(run: ImportedRun, warnings: list[str]) -> list[EvalResult]:
     """Return the results by sample, configuration and epoch; a trial that occurs twice becomes a further epoch."""
     samples: dict[str, int] = {}
     configurations = {configuration.name: index for index, configuration in enumerate(run.configurations)}
-    placed: dict[tuple[int, int, int], EvalResult] = {}
+    results: dict[tuple[int, int, int], EvalResult] = {}
     repeats = 0
     for result in run.results:
         sample = samples.setdefault(result.sample_id, len(samples))
         epoch = result.trial.epoch
-        place = (sample, configurations[result.trial.configuration])
-        while (*place, epoch) in placed:
+        group = (sample, configurations[result.trial.configuration])
+        while (*group, epoch) in results:
             epoch += 1
         if epoch != result.trial.epoch:
             repeats += 1
             result = msgspec.structs.replace(result, trial=msgspec.structs.replace(result.trial, epoch=epoch))
-        placed[*place, epoch] = result
+        results[*group, epoch] = result
     if repeats:
         warnings.append(f"trials that the file contains twice, stored as further epochs: {repeats:,}")
-    return [placed[key] for key in sorted(placed)]
+    return [results[key] for key in sorted(results)]
 
 
 def _rename(name: str) -> str:
@@ -222,8 +222,7 @@ def _find_number(name: str, report: EvalReport) -> MetricValue | None:
         parts = [metrics[key] for key in ("tokens.total", "judges.tokens") if key in metrics]
         return MetricValue(sum(part.value or 0 for part in parts), counts.total, kind="count")
     base, _, last = name.rpartition(".")
-    base = _rename(base)
-    mean = metrics.get(f"{base}.mean")
+    mean = metrics.get(f"{_rename(base)}.mean")
     if last == "sum" and mean is not None:
         return MetricValue((mean.value or 0) * mean.n, mean.n)
     if last in ("accuracy", "mean") and mean is not None:

@@ -7,15 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import (
-    explain_malformed,
-    has_all,
-    parse_json,
-    parse_time,
-    read_header,
-    read_json,
-    read_records,
-)
+from proctor.interop.files import read_json
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.interop.run_builder import (
     Notes,
@@ -26,24 +18,24 @@ from proctor.interop.run_builder import (
     make_usage,
     to_milliseconds,
 )
+from proctor.interop.tables import has_all, parse_json, parse_time, read_header, read_records
 from proctor.records.numbers import is_number
 from proctor.records.sample import TAGS
 from proctor.records.score import Score
 
-FORMAT = "braintrust"
+NAME = "braintrust"
 _ROW_KEYS = ("input", "output", "scores", "expected")
-# Keys of a row's metadata that are not about the sample.
+# The key of a row's metadata that is not about the sample.
 _SCORER_ERRORS = "scorer_errors"
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True if a file has the rows or the summary of a Braintrust experiment."""
+    """Return True if a file has the rows or the summary of a Braintrust experiment."""
     if header := read_header(path, head):
         return set(_ROW_KEYS) <= set(header)
     return has_all(head, _ROW_KEYS) or has_all(head, ["project_name", "experiment_name", "scores"])
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read the rows of an experiment, or its summary."""
     content = read_json(path) if path.suffix.lower() == ".json" else None
@@ -64,8 +56,7 @@ def read(path: Path) -> ImportedFile:
         _add_row(row, names, builder)
     repeats = len(rows) - len(builder.samples)
     notes.add("read as repeats", "row", "with the input and expected value of another row", repeats)
-    samples = tuple(builder.samples.values())
-    return ImportedFile(FORMAT, samples=samples, runs=(builder.build(path.stem),), warnings=notes.texts)
+    return builder.build_file(NAME, path.stem)
 
 
 def _parse_cells(record: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +88,9 @@ def _add_row(row: Mapping[str, Any], names: Mapping[str, str], builder: RunBuild
         error=make_failure(row["error"]) if row.get("error") else None,
         started_at=parse_time(start or row.get("created")),
         latency_ms=to_milliseconds(end - start) if start is not None and end is not None else None,
-        usage=make_usage(metrics.get("prompt_tokens"), metrics.get("completion_tokens"), metrics.get("estimated_cost")),
+        usage=make_usage(
+            metrics.get("prompt_tokens"), metrics.get("completion_tokens"), cost=metrics.get("estimated_cost")
+        ),
     )
 
 
@@ -111,4 +104,4 @@ def _read_summary(content: Mapping[str, Any], path: Path) -> ImportedFile:
     name = str(content.get("experiment_name") or path.stem)
     details = {"project": content["project_name"]} if content.get("project_name") else {}
     warnings = ("the summary has no rows: import the rows of the experiment to get its results",)
-    return ImportedFile(FORMAT, runs=(ImportedRun(name, reported=reported, details=details),), warnings=warnings)
+    return ImportedFile(NAME, runs=(ImportedRun(name, reported=reported, details=details),), warnings=warnings)

@@ -7,19 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.interop.files import (
-    clean_metadata,
-    count_warnings,
-    damaged_file,
-    decode_json,
-    make_score,
-    make_usage,
-    read_json,
-    read_json_lines,
-    read_table,
-    translate_checks,
-)
+from proctor.interop.files import damaged_file, decode_json, read_json, read_json_lines, read_table
 from proctor.interop.imported import ImportedFile, ImportedRun
+from proctor.interop.run_builder import clean_metadata, count_warnings, make_score, make_usage
+from proctor.interop.translations import translate_checks
 from proctor.records.numbers import as_number, is_number
 from proctor.records.sample import CONTEXT, Sample
 from proctor.records.score import Score
@@ -38,6 +29,10 @@ _JSON_CELLS = ("tools_called", "expected_tools", "additional_metadata", "custom_
                "expectations", "persona")  # fmt: skip
 _OWN_KEYS = ("input", "scenario", "expected_output", "expected_outcome", "name", "additional_metadata",
              "custom_column_key_values", "context")  # fmt: skip
+_CASE_METADATA = {
+    "context": "context", "retrievalContext": "retrieval_context", "expectedTools": "expected_tools",
+    "comments": "comments", "userDescription": "user_description", "chatbotRole": "chatbot_role",
+}  # fmt: skip
 _LOST_SEPARATOR = "context and retrieval_context are split at every |, because CSV and JSONL do not escape it"
 
 
@@ -190,12 +185,6 @@ def _read_case(case: Mapping[str, Any], sample_id: str) -> EvalResult:
         if metric.get("evaluationModel") and is_number(cost := metric.get("evaluationCost")):
             sessions[name] = Session([ModelCall(str(metric["evaluationModel"]), make_usage(cost=cost))])
     return EvalResult(trial, scores, sessions, skipped="ignore")
-
-
-_CASE_METADATA = {
-    "context": "context", "retrievalContext": "retrieval_context", "expectedTools": "expected_tools",
-    "comments": "comments", "userDescription": "user_description", "chatbotRole": "chatbot_role",
-}  # fmt: skip
 
 
 def _read_score(metric: Mapping[str, Any]) -> Score | None:

@@ -11,13 +11,13 @@ from typing import Any
 
 from proctor.datasets.arrow import read_arrow, read_parquet
 from proctor.errors import DatasetError
-from proctor.interop.columns import find_column, read_rows
-from proctor.interop.file_content import explain_malformed, read_header, read_json, read_records, require_mapping
+from proctor.interop.files import read_json
 from proctor.interop.imported import ImportedFile
 from proctor.interop.run_builder import Notes
+from proctor.interop.tables import find_column, make_samples, read_header, read_records, require_object
 from proctor.records.sample import Sample
 
-FORMAT = "huggingface"
+NAME = "huggingface"
 _PARQUET, _ARROW = (".parquet",), (".arrow",)
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 # NumPy arrays as text, which cannot be read back.
@@ -25,7 +25,7 @@ _ARRAY = re.compile(r"\barray\(")
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True for Parquet, Arrow and folders of `save_to_disk`, and for rows with a usual input column but no `input`."""
+    """Return True for Parquet, Arrow, folders of `save_to_disk`, and rows with a usual input column but no `input`."""
     if path.is_dir():
         return (path / _SPLITS).is_file() or (path / _STATE).is_file()
     if head.startswith(b"PAR1") or path.suffix.lower() in _PARQUET + _ARROW:
@@ -45,29 +45,28 @@ def _list_keys(head: bytes) -> list[str]:
     return []
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a file or a saved folder; the splits of a folder are in the ids and in the metadata."""
     notes = Notes()
     if not path.is_dir():
-        return ImportedFile(FORMAT, samples=tuple(_read_file(path, notes)), warnings=notes.texts)
+        return ImportedFile(NAME, samples=tuple(_read_file(path, notes)), warnings=notes.texts)
     if (path / _SPLITS).is_file():
-        splits = require_mapping(read_json(path / _SPLITS), str(path / _SPLITS)).get("splits") or []
+        splits = require_object(read_json(path / _SPLITS), str(path / _SPLITS)).get("splits") or []
         samples = [sample for name in splits for sample in _read_split(path / str(name), notes, str(name))]
     elif (path / _STATE).is_file():
         samples = _read_split(path, notes)
     else:
         raise DatasetError("the folder is no saved dataset", where=str(path), fix="save it: dataset.save_to_disk(path)")
-    return ImportedFile(FORMAT, samples=tuple(samples), warnings=notes.texts)
+    return ImportedFile(NAME, samples=tuple(samples), warnings=notes.texts)
 
 
 def _read_split(folder: Path, notes: Notes, split: str = "") -> list[Sample[Any, Any]]:
-    state = require_mapping(read_json(folder / _STATE), str(folder / _STATE))
+    state = require_object(read_json(folder / _STATE), str(folder / _STATE))
     rows = [row for file in state.get("_data_files") or () for row in read_arrow(folder / str(file["filename"]))]
     notes.add("left out", "selection", "of rows in an indices file", bool(state.get("_indices_files")))
     if split:
         rows = [{**row, "split": split} for row in rows]
-    return read_rows(list(_drop_binary(rows, notes)), notes, f"{split}-" if split else "")
+    return make_samples(list(_drop_binary(rows, notes)), notes, f"{split}-" if split else "")
 
 
 def _read_file(path: Path, notes: Notes) -> list[Sample[Any, Any]]:
@@ -82,7 +81,7 @@ def _read_file(path: Path, notes: Notes) -> list[Sample[Any, Any]]:
             isinstance(cell, str) and _ARRAY.search(cell) is not None for row in rows for cell in row.values()
         )
         notes.add("read as text", "cell", "with NumPy arrays; use Parquet or JSON Lines", unreadable)
-    return read_rows(list(_drop_binary(rows, notes)), notes)
+    return make_samples(list(_drop_binary(rows, notes)), notes)
 
 
 def _drop_binary(rows: list[dict[str, Any]], notes: Notes) -> Iterator[dict[str, Any]]:

@@ -12,17 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.interop.files import (
-    ZipReader,
-    clean_metadata,
-    count_warnings,
-    damaged_file,
-    make_score,
-    make_usage,
-    read_json,
-    translate_checks,
-)
+from proctor.interop.files import ZipReader, damaged_file, read_json
 from proctor.interop.imported import ImportedFile, ImportedRun
+from proctor.interop.run_builder import clean_metadata, count_warnings, make_score, make_usage
+from proctor.interop.translations import translate_checks
 from proctor.records.numbers import as_number, token_count
 from proctor.records.run import RunStatus
 from proctor.records.sample import Sample
@@ -44,6 +37,10 @@ _ATTACHMENTS = ("attachment://", "tc://")
 # The message of an error is the representation of its exception.
 _EXCEPTION = re.compile(r"""(\w+)\((?:(['"])(.*)\2)?\)""", re.DOTALL)
 _SCORING = ("scorer", "scorers")
+_COUNTED = ("input_tokens", "output_tokens")
+_NO_FRACTION = "a value is not a number from 0 to 1, so it is no score"
+# A model call with the id of its message.
+ModelEvent = tuple[str | None, ModelCall]
 
 
 def recognize(path: Path, head: bytes) -> bool:
@@ -126,9 +123,6 @@ def _read_run(header: Mapping[str, Any], spec: Mapping[str, Any], results: tuple
         tags,
         {key: value for key, value in details.items() if value},
     )
-
-
-_COUNTED = ("input_tokens", "output_tokens")
 
 
 def _read_metrics(summary: Mapping[str, Any]) -> dict[str, float]:
@@ -220,9 +214,6 @@ def _read_scores(sample: Mapping[str, Any], warnings: list[str]) -> dict[str, Sc
     return scores
 
 
-_NO_FRACTION = "a value is not a number from 0 to 1, so it is no score"
-
-
 def _split_value(scorer: str, value: Any, logged: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the name and value of each number; a dict or list has several."""
     if isinstance(value, dict):
@@ -246,9 +237,6 @@ def _make_score(value: Any, passed: Any, reason: Any, details: Mapping[str, Any]
         except ValueError:
             return Score.skipped(f"{value[:80]!r} is not a grade", {**details, "value": value})
     return make_score(number, passed, reason, {**details, "grade": value})
-
-
-ModelEvent = tuple[str | None, ModelCall]
 
 
 def _split_model_calls(sample: Mapping[str, Any], model: str) -> tuple[list[ModelEvent], dict[str, list[ModelCall]]]:
@@ -311,8 +299,8 @@ def _make_model_call(model: str, usage: Mapping[str, Any]) -> ModelCall:
     counts = make_usage(
         usage.get("input_tokens"),
         usage.get("output_tokens"),
-        usage.get("input_tokens_cache_read"),
-        usage.get("total_cost"),
+        cached=usage.get("input_tokens_cache_read"),
+        cost=usage.get("total_cost"),
     )
     written = token_count(usage.get("input_tokens_cache_write"))
     reasoning = token_count(usage.get("reasoning_tokens"))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import explain_malformed, has_all, nest_columns, parse_time, read_header, read_records
 from proctor.interop.imported import ImportedFile
 from proctor.interop.run_builder import (
     Notes,
@@ -18,15 +17,16 @@ from proctor.interop.run_builder import (
     make_usage,
     to_milliseconds,
 )
+from proctor.interop.tables import has_all, nest_columns, parse_number, parse_time, read_header, read_records
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
-FORMAT = "langsmith"
+NAME = "langsmith"
 _CELL_VALUES = {"true": True, "false": False}
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True if a file has the results of an experiment or the examples of a dataset of LangSmith."""
+    """Return True if a file has the results of an experiment or the examples of a dataset of LangSmith."""
     if header := read_header(path, head):
         starts = {name.partition(".")[0] for name in header if "." in name}
         return "inputs" in starts and bool(starts & {"outputs", "reference", "feedback"})
@@ -35,7 +35,6 @@ def recognize(path: Path, head: bytes) -> bool:
     )
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read an experiment or the examples of a dataset."""
     records = read_records(path)
@@ -51,7 +50,7 @@ def read(path: Path) -> ImportedFile:
         )
     samples = tuple(_make_sample(record, record["id"]) for record in records)
     notes.add("left out", "example", "with attachments, without them", sum(bool(r.get("attachments")) for r in records))
-    return ImportedFile(FORMAT, samples=samples, warnings=notes.texts)
+    return ImportedFile(NAME, samples=samples, warnings=notes.texts)
 
 
 def _make_sample(example: Mapping[str, Any], sample_id: Any) -> Sample[Any, Any]:
@@ -78,14 +77,11 @@ def _read_rows(records: list[dict[str, Any]], notes: Notes, path: Path) -> Impor
             error=make_failure(run["error"]) if run.get("error") else None,
             started_at=start,
             latency_ms=1000 * (end - start).total_seconds() if start and end else None,
-            usage=make_usage(run.get("prompt_tokens"), run.get("completion_tokens"), run.get("total_cost")),
+            usage=make_usage(run.get("prompt_tokens"), run.get("completion_tokens"), cost=run.get("total_cost")),
         )
     name = next((str(name) for name in names if name), path.stem)
     first, last = min(times, default=None), max(times, default=None)
-    samples = tuple(builder.samples.values())
-    return ImportedFile(
-        FORMAT, samples=samples, runs=(builder.build(name, started_at=first, finished_at=last),), warnings=notes.texts
-    )
+    return builder.build_file(NAME, name, started_at=first, finished_at=last)
 
 
 def _list_feedback(results: Any) -> list[Any]:
@@ -107,27 +103,16 @@ def _read_table(rows: list[dict[str, Any]], notes: Notes, path: Path) -> Importe
         inputs, reference = nest_columns(row, "inputs."), nest_columns(row, "reference.") or None
         builder.add(
             Sample(str(row.get("example_id") or make_id(inputs, reference)), inputs, reference),
-            {
-                name: builder.score(_read_cell(cell), reason=None)
-                for name, cell in nest_columns(row, "feedback.").items()
-            },
+            {name: builder.score(_read_cell(cell)) for name, cell in nest_columns(row, "feedback.").items()},
             output=nest_columns(row, "outputs.") or None,
             error=make_failure(row["error"]) if row.get("error") else None,
             latency_ms=to_milliseconds(_read_cell(row.get("execution_time"))),
         )
     if rows and not any(name.startswith(("outputs.", "feedback.")) for name in rows[0]):
-        return ImportedFile(FORMAT, samples=tuple(builder.samples.values()), warnings=notes.texts)
-    samples = tuple(builder.samples.values())
-    return ImportedFile(FORMAT, samples=samples, runs=(builder.build(path.stem),), warnings=notes.texts)
+        return ImportedFile(NAME, samples=tuple(builder.samples.values()), warnings=notes.texts)
+    return builder.build_file(NAME, path.stem)
 
 
 def _read_cell(cell: Any) -> Any:
     """Return the boolean or number of a cell, or its text."""
-    if not isinstance(cell, str):
-        return cell
-    if cell.lower() in _CELL_VALUES:
-        return _CELL_VALUES[cell.lower()]
-    try:
-        return float(cell)
-    except ValueError:
-        return cell
+    return _CELL_VALUES.get(cell.lower(), parse_number(cell)) if isinstance(cell, str) else cell

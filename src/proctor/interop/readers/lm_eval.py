@@ -8,40 +8,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import (
-    explain_malformed,
-    has_all,
-    parse_time,
-    read_json,
-    read_json_lines,
-    require_mapping,
-)
+from proctor.interop.files import read_json
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.interop.run_builder import Notes, RunBuilder, make_sample
+from proctor.interop.tables import has_all, parse_time, read_objects, require_object
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
-FORMAT = "lm-eval"
+NAME = "lm-eval"
 _SAMPLES_NAME = re.compile(r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 _RESULTS_START = re.compile(rb'\A\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES_START = re.compile(rb'\A\s*\{\s*"doc_id"\s*:\s*\d+\s*,\s*"doc"\s*:')
 # The keys of a line that are not metrics.
-_OTHER_KEYS = frozenset(
-    [
-        "doc_id",
-        "doc",
-        "target",
-        "arguments",
-        "resps",
-        "filtered_resps",
-        "filter",
-        "metrics",
-        "doc_hash",
-        "prompt_hash",
-        "target_hash",
-    ]
-)
+_OTHER_KEYS = frozenset((
+    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
+    "target_hash",
+))  # fmt: skip
 
 
 class _Task(NamedTuple):
@@ -54,7 +37,7 @@ class _Task(NamedTuple):
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True if a file has the results or the samples of lm-evaluation-harness."""
+    """Return True if a file has the results or the samples of lm-evaluation-harness."""
     if _SAMPLES_START.match(head):
         return True
     is_results = _RESULTS_START.match(head) is not None
@@ -72,17 +55,16 @@ def companions(path: Path) -> tuple[Path, ...]:
     return tuple(file for file, match in matches if match and match["time"] == time)
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a results file with the samples beside it, or one samples file with the numbers of its results file."""
     notes = Notes()
     if path.suffix.lower() == ".json":
-        document = require_mapping(read_json(path), str(path))
-        files = {_task_of(file): file for file in companions(path)}
+        document = require_object(read_json(path), str(path))
+        files = {_parse_task(file): file for file in companions(path)}
     else:
-        results = path.parent / f"results_{_time_of(path)}.json"
-        document = require_mapping(read_json(results), str(results)) if results.is_file() else {}
-        files = {_task_of(path): path}
+        results = path.parent / f"results_{_parse_time_stamp(path)}.json"
+        document = require_object(read_json(results), str(results)) if results.is_file() else {}
+        files = {_parse_task(path): path}
     tasks = {name: _find_task(document, name, notes) for name in dict.fromkeys([*files, *document.get("results", {})])}
     if path.suffix.lower() != ".json":
         tasks = {name: task for name, task in tasks.items() if name in files}
@@ -91,21 +73,21 @@ def read(path: Path) -> ImportedFile:
     for name, task in tasks.items():
         builder = RunBuilder(notes)
         if name in files:
-            _add_documents(read_json_lines(files[name]), task, builder, files[name])
+            _add_documents(read_objects(files[name]), task, builder, files[name])
         else:
             notes.add("without samples", "task", f"({name}): write them with lm_eval --log_samples")
         samples |= builder.samples
         runs.append(_build_run(builder, task, document))
     version = str(document.get("lm_eval_version") or "")
-    return ImportedFile(FORMAT, version, tuple(samples.values()), tuple(runs), warnings=notes.texts)
+    return ImportedFile(NAME, version, tuple(samples.values()), tuple(runs), warnings=notes.texts)
 
 
-def _task_of(path: Path) -> str:
+def _parse_task(path: Path) -> str:
     match = _SAMPLES_NAME.fullmatch(path.name)
     return match["task"] if match else path.stem.removeprefix("samples_")
 
 
-def _time_of(path: Path) -> str:
+def _parse_time_stamp(path: Path) -> str:
     match = _SAMPLES_NAME.fullmatch(path.name)
     return match["time"] if match else ""
 
@@ -161,7 +143,7 @@ def _read_score(value: Any, metric: str, task: _Task, builder: RunBuilder) -> Sc
     return builder.score(value)
 
 
-def _requests(line: Mapping[str, Any]) -> list[list[Any]]:
+def _list_requests(line: Mapping[str, Any]) -> list[list[Any]]:
     """Return the arguments of each request; older versions write lists instead of numbered keys."""
     arguments = line.get("arguments") or []
     requests = arguments.values() if isinstance(arguments, dict) else arguments
@@ -169,13 +151,13 @@ def _requests(line: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _read_prompt(line: Mapping[str, Any]) -> Any:
-    requests = _requests(line)
+    requests = _list_requests(line)
     return requests[0][0] if requests and requests[0] else line.get("doc")
 
 
 def _read_choices(line: Mapping[str, Any]) -> list[tuple[str, float]]:
     """Return the choices of a multiple-choice question with their log-likelihoods; none for other documents."""
-    texts = [request[1] for request in _requests(line) if len(request) > 1 and isinstance(request[1], str)]
+    texts = [request[1] for request in _list_requests(line) if len(request) > 1 and isinstance(request[1], str)]
     pairs = [pair for pair in line.get("filtered_resps") or () if isinstance(pair, list) and len(pair) == 2]
     if len(texts) < 2 or len(texts) != len(pairs):
         return []

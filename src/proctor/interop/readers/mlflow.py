@@ -8,38 +8,40 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.columns import find_column, load_columns, read_rows
-from proctor.interop.file_content import (
-    explain_malformed,
+from proctor.interop.files import read_json
+from proctor.interop.imported import ImportedFile, ImportedRun
+from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_sample, make_usage
+from proctor.interop.spans import INPUT, OUTPUT, Span, find_root, make_attributes, make_session
+from proctor.interop.tables import (
+    find_column,
     has_all,
+    load_columns,
+    make_samples,
     parse_json,
     parse_python,
     parse_time,
     read_header,
-    read_json,
-    read_json_lines,
-    read_table,
+    read_objects,
+    read_rows,
 )
-from proctor.interop.imported import ImportedFile, ImportedRun
-from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_id, make_sample, make_usage
-from proctor.interop.spans import INPUT, KIND, OUTPUT, Span, find_root, make_session
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.records.score import Score
+from proctor.records.session import Usage
 from proctor.records.trial import Failure
 
-FORMAT = "mlflow"
+NAME = "mlflow"
 EXPECTED = "expected_response"
 _METRICS_START = re.compile(rb'\A\s*\{\s*"[^"]+/(?:mean|min|max|median|variance|p90)"\s*:')
 _TABLE_START = re.compile(rb'\A\s*\{\s*"columns"\s*:\s*\[')
 _KINDS = {"CHAT_MODEL": "LLM"}
 # MLflow counts these words in the mean of a scorer.
 _WORDS = {"yes": True, "no": False}
-_DATASET_KEYS = ("tags", "source", "outputs", "dataset_record_id")
+_DATASET_KEYS = ("tags", "source", "outputs")
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True if a file is a dataset, a result table, a list of traces or the metrics of MLflow."""
+    """Return True if a file is a dataset, a result table, a list of traces or the metrics of MLflow."""
     if header := read_header(path, head):
         return {"question", "retrieved_doc_ids"} <= set(header) or {"trace_id", "assessments"} <= set(header)
     if _METRICS_START.match(head) or (_TABLE_START.match(head) and b'"data"' in head):
@@ -49,7 +51,6 @@ def recognize(path: Path, head: bytes) -> bool:
     return is_result or any(has_all(head, keys) for keys in kinds)
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a dataset, a result table, traces or metrics."""
     notes = Notes()
@@ -66,14 +67,14 @@ def read(path: Path) -> ImportedFile:
     if "info" in first or "assessments" in first:
         return _read_traces(records, notes, path)
     if "inputs" in first:
-        return ImportedFile(FORMAT, samples=tuple(_read_dataset(records)), warnings=notes.texts)
+        return ImportedFile(NAME, samples=tuple(_read_dataset(records)), warnings=notes.texts)
     return _read_table_rows(records, notes, path)
 
 
 def _load(path: Path) -> Any:
     if path.suffix.lower() == ".csv":
-        return [{name: parse_python(cell) for name, cell in row.items()} for row in read_table(path)]
-    return read_json_lines(path) if path.suffix.lower() == ".jsonl" else read_json(path)
+        return [{name: parse_python(cell) for name, cell in row.items()} for row in read_rows(path)]
+    return read_objects(path) if path.suffix.lower() == ".jsonl" else read_json(path)
 
 
 def _read_metrics(content: Mapping[str, Any], path: Path) -> ImportedFile:
@@ -83,13 +84,13 @@ def _read_metrics(content: Mapping[str, Any], path: Path) -> ImportedFile:
             "the file has no records, traces or metrics", where=str(path), fix="pass a dataset or results of MLflow"
         )
     warnings = ("the metrics have no rows: import the result table or the traces to get results",)
-    return ImportedFile(FORMAT, runs=(ImportedRun(path.stem, reported=reported),), warnings=warnings)
+    return ImportedFile(NAME, runs=(ImportedRun(path.stem, reported=reported),), warnings=warnings)
 
 
 def _read_dataset(records: Iterable[Mapping[str, Any]]) -> Iterable[Sample[Any, Any]]:
     for record in records:
         expectations = record.get("expectations") or {}
-        rest = {key: record[key] for key in _DATASET_KEYS[:3] if record.get(key)}
+        rest = {key: record[key] for key in _DATASET_KEYS if record.get(key)}
         yield _make_sample(record["inputs"], expectations, rest, record.get("dataset_record_id"))
 
 
@@ -106,9 +107,9 @@ def _make_sample(
 def _read_table_rows(rows: list[dict[str, Any]], notes: Notes, path: Path) -> ImportedFile:
     """Read a table with any columns; with an output column it is a run."""
     output_column = find_column("output", [name for row in rows for name in row])
-    samples = read_rows([{k: v for k, v in row.items() if k not in load_columns()["output"]} for row in rows], notes)
+    samples = make_samples([{k: v for k, v in row.items() if k not in load_columns()["output"]} for row in rows], notes)
     if output_column is None:
-        return ImportedFile(FORMAT, samples=tuple(samples), warnings=notes.texts)
+        return ImportedFile(NAME, samples=tuple(samples), warnings=notes.texts)
     builder = RunBuilder(notes)
     for row, sample in zip(rows, samples, strict=True):
         scores = {
@@ -116,7 +117,7 @@ def _read_table_rows(rows: list[dict[str, Any]], notes: Notes, path: Path) -> Im
         }
         latency = parse_json(row.get("MLFLOW_latency"))
         builder.add(sample, scores, output=row.get(output_column), latency_ms=latency if is_number(latency) else None)
-    return ImportedFile(FORMAT, samples=tuple(samples), runs=(builder.build(path.stem),), warnings=notes.texts)
+    return ImportedFile(NAME, samples=tuple(samples), runs=(builder.build(path.stem),), warnings=notes.texts)
 
 
 def _read_traces(records: list[dict[str, Any]], notes: Notes, path: Path) -> ImportedFile:
@@ -128,16 +129,19 @@ def _read_traces(records: list[dict[str, Any]], notes: Notes, path: Path) -> Imp
         root, metadata = find_root(spans), info.get("trace_metadata") or {}
         session = make_session(spans) if spans else None
         inputs, outputs = (root and root.attributes.get(name) for name in (INPUT, OUTPUT))
-        value = record["request"] if "request" in record else _first(inputs, metadata.get("mlflow.traceInputs"))
-        output = record["response"] if "response" in record else _first(outputs, metadata.get("mlflow.traceOutputs"))
-        usage = parse_json(metadata.get("mlflow.trace.tokenUsage")) or {}
+        value = record["request"] if "request" in record else _read_first(inputs, metadata.get("mlflow.traceInputs"))
+        output = (
+            record["response"] if "response" in record else _read_first(outputs, metadata.get("mlflow.traceOutputs"))
+        )
+        counts = parse_json(metadata.get("mlflow.trace.tokenUsage")) or {}
+        usage = make_usage(counts.get("input_tokens"), counts.get("output_tokens"))
         assessments = [item for item in info.get("assessments") or () if item.get("valid") is not False]
         notes.add(
             "left out", "assessment", "that a newer one replaces", len(info.get("assessments") or ()) - len(assessments)
         )
         # Traces of one evaluation are comparable by content, others only by their own id.
         name = None if metadata.get("mlflow.sourceRun") else info.get("trace_id")
-        duration = _first(info.get("execution_duration_ms"), info.get("execution_duration"))
+        duration = _read_first(info.get("execution_duration_ms"), info.get("execution_duration"))
         builder.add(
             _make_sample(value, _read_expectations(assessments), {}, name),
             {str(a["assessment_name"]): _read_feedback(a, builder) for a in assessments if "feedback" in a},
@@ -145,15 +149,13 @@ def _read_traces(records: list[dict[str, Any]], notes: Notes, path: Path) -> Imp
             error=_read_error(info, root, record),
             started_at=parse_time(info.get("request_time")),
             latency_ms=float(duration) if is_number(duration) else None,
-            usage=make_usage(usage.get("input_tokens"), usage.get("output_tokens"))
-            or (session and session.known_usage()),
+            usage=usage if usage != Usage() else session and session.known_usage(),
             session=session,
         )
-    samples = tuple(builder.samples.values())
-    return ImportedFile(FORMAT, samples=samples, runs=(builder.build(path.stem),), warnings=notes.texts)
+    return builder.build_file(NAME, path.stem)
 
 
-def _first(*values: Any) -> Any:
+def _read_first(*values: Any) -> Any:
     """Return the first known value; texts with JSON are read."""
     return next((parse_json(value) for value in values if value not in (None, "")), None)
 
@@ -199,20 +201,19 @@ def _read_span(span: Mapping[str, Any]) -> Span:
     kind = str(parse_json(attributes.get("mlflow.spanType")) or "UNKNOWN")
     usage = parse_json(attributes.get("mlflow.chat.tokenUsage")) or {}
     status = span.get("status") or {}
-    values = {
-        KIND: _KINDS.get(kind, kind),
-        INPUT: attributes.get("mlflow.spanInputs"),
-        OUTPUT: attributes.get("mlflow.spanOutputs"),
-        "llm.model_name": parse_json(attributes.get("mlflow.llm.model")),
-        "llm.token_count.prompt": usage.get("input_tokens"),
-        "llm.token_count.completion": usage.get("output_tokens"),
-        "tool.name": span.get("name") if kind == "TOOL" else None,
-    }
+    values = make_attributes(
+        _KINDS.get(kind, kind),
+        span.get("name"),
+        attributes.get("mlflow.spanInputs"),
+        attributes.get("mlflow.spanOutputs"),
+        model=parse_json(attributes.get("mlflow.llm.model")),
+        tokens=(usage.get("input_tokens"), usage.get("output_tokens")),
+    )
     return Span(
         str(span.get("span_id")),
         span.get("parent_span_id"),
         str(span.get("name")),
-        {name: value for name, value in values.items() if value is not None},
+        values,
         parse_time(span.get("start_time_unix_nano")),
         parse_time(span.get("end_time_unix_nano")),
         str(status.get("message") or "error") if status.get("code") in ("STATUS_CODE_ERROR", "ERROR") else None,

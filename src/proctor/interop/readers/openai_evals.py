@@ -12,17 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.files import (
-    clean_metadata,
-    count_warnings,
-    damaged_file,
-    make_score,
-    make_usage,
-    read_json_lines,
-    read_yaml,
-    translate_checks,
-)
+from proctor.interop.files import damaged_file, read_json_lines, read_yaml
 from proctor.interop.imported import ImportedFile, ImportedRun
+from proctor.interop.run_builder import clean_metadata, count_warnings, make_score, make_usage
+from proctor.interop.translations import translate_checks
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -115,10 +108,10 @@ def _match_start(kind: str, fields: Any) -> tuple[Any, ...]:
 def _find_samples(registry_file: Path, source: str) -> Path:
     """Return the path of a samples file below the registry's data folder."""
     data = (registry_file.parent.parent / "data").resolve()
-    found = (data / source).resolve()
-    if not found.is_relative_to(data):
+    path = (data / source).resolve()
+    if not path.is_relative_to(data):
         raise damaged_file(f"{source!r} is outside the registry's data folder", registry_file)
-    return found
+    return path
 
 
 def _read_log(path: Path, lines: Sequence[Mapping[str, Any]]) -> ImportedFile:
@@ -141,7 +134,7 @@ def _read_log(path: Path, lines: Sequence[Mapping[str, Any]]) -> ImportedFile:
         str(spec.get("base_eval") or name),
         results,
         "completed" if report else "interrupted",
-        _parse_time(spec.get("created_at")) or min(filter(None, (r.trial.started_at for r in results)), default=None),
+        parse_time(spec.get("created_at")) or min(filter(None, (r.trial.started_at for r in results)), default=None),
         configurations=(Configuration(options={"model": models[0]} if models else {}),),
         reported=_read_report(report, grader),
         tags={"model": models[0]} if models else {},
@@ -151,10 +144,6 @@ def _read_log(path: Path, lines: Sequence[Mapping[str, Any]]) -> ImportedFile:
     evaluators = translate_checks(NAME, [kind], untranslated, "eval class")
     samples = tuple(result.trial.sample for result in results)
     return ImportedFile(NAME, "", samples, (run,), evaluators, count_warnings(warnings), tuple(untranslated))
-
-
-def _parse_time(value: Any) -> Any:
-    return parse_time(value.replace(" ", "T", 1)) if isinstance(value, str) else None
 
 
 def _sort_key(sample_id: str) -> tuple[str, int]:
@@ -193,7 +182,7 @@ def _read_result(
         None if failure or not answers else _get_output(answers[-1]),
         failure,
         None,
-        min(filter(None, (_parse_time(event.get("created_at")) for event in events)), default=None),
+        min(filter(None, (parse_time(event.get("created_at")) for event in events)), default=None),
         usage=session.known_usage(),
         session=session,
     )

@@ -9,17 +9,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import (
-    explain_malformed,
-    has_all,
-    nest_columns,
-    parse_python,
-    parse_time,
-    read_header,
-    read_json,
-    read_table,
-    require_mapping,
-)
+from proctor.interop.files import read_json
 from proctor.interop.imported import ImportedFile
 from proctor.interop.run_builder import (
     Notes,
@@ -30,32 +20,40 @@ from proctor.interop.run_builder import (
     make_usage,
     number_duplicates,
 )
-from proctor.interop.spans import INPUT, KIND, OUTPUT, Span, make_session
+from proctor.interop.spans import Span, make_attributes, make_session
+from proctor.interop.tables import (
+    has_all,
+    nest_columns,
+    parse_python,
+    parse_time,
+    read_header,
+    read_rows,
+    require_object,
+)
 from proctor.records import codec
 from proctor.records.numbers import is_number
 from proctor.records.sample import TAGS, Sample
 from proctor.records.score import Score
 from proctor.records.trial import Failure
 
-FORMAT = "opik"
+NAME = "opik"
 _INPUT, _EXPECTED = "input", "expected_output"
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True if a file is an export of an Opik dataset, experiment or trace."""
+    """Return True if a file is an export of an Opik dataset, experiment or trace."""
     if header := read_header(path, head):
         return "item_index" in header
     kinds = (["items", "tags", "description"], ["experiment", "dataset_name", "trace_count"], ["trace", "project_id"])
     return path.suffix.lower() == ".json" and any(has_all(head, keys) for keys in kinds)
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a dataset, an experiment or a trace."""
     notes = Notes()
     if path.suffix.lower() == ".csv":
-        return _read_tables(read_table(path), notes, path)
-    content = require_mapping(read_json(path), str(path))
+        return _read_tables(read_rows(path), notes, path)
+    content = require_object(read_json(path), str(path))
     if "trace" in content:
         return _read_trace(content, notes)
     items = content.get("items")
@@ -63,7 +61,7 @@ def read(path: Path) -> ImportedFile:
         raise DatasetError("the file has no items and no trace", where=str(path), fix="export it again: opik export")
     if "experiment" in content:
         return _read_experiment(content["experiment"], items, notes, path)
-    return ImportedFile(FORMAT, samples=_number_samples(items))
+    return ImportedFile(NAME, samples=_number_samples(items))
 
 
 def _make_sample(data: Mapping[str, Any], sample_id: Any = None) -> Sample[Any, Any]:
@@ -98,24 +96,23 @@ def _read_experiment(
     builder = RunBuilder(notes)
     for item in items:
         notes.add("left out", "assertion result", "of Opik", len(item.get("assertion_results") or ()))
-        output = item.get("evaluation_task_output")
         builder.add(
             _make_sample(item.get("dataset_item_data") or {}, item.get("dataset_item_id")),
             _read_scores(item.get("feedback_scores"), builder),
-            output=output,
+            output=item.get("evaluation_task_output"),
             error=_read_error(item.get("error_info")),
         )
     scores = experiment.get("feedback_scores") or ()
     reported = {str(score["name"]): score["value"] for score in scores if is_number(score.get("value"))}
     details = {key: experiment[key] for key in ("dataset_name", "metadata", "usage") if experiment.get(key)}
-    run = builder.build(
+    return builder.build_file(
+        NAME,
         str(experiment.get("name") or path.stem),
         details,
         started_at=parse_time(experiment.get("created_at")),
         reported=reported,
         total=experiment.get("trace_count"),
     )
-    return ImportedFile(FORMAT, samples=tuple(builder.samples.values()), runs=(run,), warnings=notes.texts)
 
 
 def _read_error(info: Mapping[str, Any] | None) -> Failure | None:
@@ -133,7 +130,7 @@ def _read_tables(rows: list[dict[str, Any]], notes: Notes, path: Path) -> Import
             nested = {key: nest_columns(item, f"{key}_") for key in (_INPUT, _EXPECTED)}
             rest = {name: cell for name, cell in item.items() if not name.startswith(("input_", "expected_output_"))}
             records.append({**{key: value for key, value in nested.items() if value}, **rest})
-        return ImportedFile(FORMAT, samples=_number_samples(records))
+        return ImportedFile(NAME, samples=_number_samples(records))
     builder = RunBuilder(notes)
     for row in rows:
         scores = parse_python(row.get("item_feedback_scores"))
@@ -142,8 +139,7 @@ def _read_tables(rows: list[dict[str, Any]], notes: Notes, path: Path) -> Import
         builder.add(sample, scores, output=parse_python(row.get("item_output")))
     empty = sum(row.get("item_input") is None for row in rows)
     notes.add("without input and output", "item", "(Opik leaves them out of its CSV): import the JSON file", empty)
-    run = builder.build(str(rows[0].get("experiment_name") or path.stem))
-    return ImportedFile(FORMAT, samples=tuple(builder.samples.values()), runs=(run,), warnings=notes.texts)
+    return builder.build_file(NAME, str(rows[0].get("experiment_name") or path.stem))
 
 
 def _read_trace(content: Mapping[str, Any], notes: Notes) -> ImportedFile:
@@ -157,31 +153,30 @@ def _read_trace(content: Mapping[str, Any], notes: Notes) -> ImportedFile:
         error=_read_error(trace.get("error_info")),
         started_at=parse_time(trace.get("start_time")),
         latency_ms=trace.get("duration") if is_number(trace.get("duration")) else None,
-        usage=make_usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), trace.get("total_estimated_cost")),
+        usage=make_usage(
+            usage.get("prompt_tokens"), usage.get("completion_tokens"), cost=trace.get("total_estimated_cost")
+        ),
         session=make_session([_read_span(span) for span in content.get("spans") or ()]),
     )
     notes.add("left out", "attachment", "", len(content.get("attachments") or ()))
-    run = builder.build(str(content.get("project_name") or trace.get("name")))
-    return ImportedFile(FORMAT, samples=tuple(builder.samples.values()), runs=(run,), warnings=notes.texts)
+    return builder.build_file(NAME, str(content.get("project_name") or trace.get("name")))
 
 
 def _read_span(span: Mapping[str, Any]) -> Span:
     usage, error = span.get("usage") or {}, span.get("error_info") or {}
-    is_tool = span.get("type") == "tool"
-    attributes = {
-        KIND: str(span.get("type") or "general").upper(),
-        INPUT: codec.encode(span.get("input")).decode(),
-        OUTPUT: codec.encode(span.get("output")).decode(),
-        "llm.model_name": span.get("model"),
-        "llm.token_count.prompt": usage.get("prompt_tokens"),
-        "llm.token_count.completion": usage.get("completion_tokens"),
-        "tool.name": span.get("name") if is_tool else None,
-    }
+    attributes = make_attributes(
+        str(span.get("type") or "general").upper(),
+        span.get("name"),
+        codec.encode(span.get("input")).decode(),
+        codec.encode(span.get("output")).decode(),
+        model=span.get("model"),
+        tokens=(usage.get("prompt_tokens"), usage.get("completion_tokens")),
+    )
     return Span(
         str(span.get("id")),
         span.get("parent_span_id"),
         str(span.get("name")),
-        {name: value for name, value in attributes.items() if value is not None},
+        attributes,
         parse_time(span.get("start_time")),
         parse_time(span.get("end_time")),
         str(error.get("message") or error.get("exception_type")) if error else None,

@@ -7,31 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import (
-    explain_malformed,
-    has_all,
-    nest_columns,
-    parse_json,
-    parse_time,
-    read_header,
-    read_json,
-    read_records,
-)
+from proctor.interop.files import read_json
 from proctor.interop.imported import ImportedFile
 from proctor.interop.run_builder import Notes, RunBuilder, make_failure, make_sample, make_usage
 from proctor.interop.spans import INPUT, KIND, OUTPUT, Span, find_root, flatten, make_session
+from proctor.interop.tables import has_all, nest_columns, parse_json, parse_time, read_header, read_records
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
-FORMAT = "phoenix"
+NAME = "phoenix"
 _SCORE_COLUMN = "annotation_"
 _PARTS = ("label", "score", "explanation", "error")
 _VALUE_KINDS = ("string_value", "int_value", "double_value", "bool_value")
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True if a file is an export of a Phoenix experiment, dataset, or list of spans."""
+    """Return True if a file is an export of a Phoenix experiment, dataset, or list of spans."""
     if header := read_header(path, head):
         return {"example_id", "repetition_number"} <= set(header) or header[:2] == ["id", "node_id"]
     kinds = (
@@ -45,7 +37,6 @@ def recognize(path: Path, head: bytes) -> bool:
     return path.suffix.lower() == ".json" and any(has_all(head, keys) for keys in kinds)
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read an experiment, a dataset, spans or annotations of spans."""
     content = read_json(path) if path.suffix.lower() == ".json" else None
@@ -53,18 +44,18 @@ def read(path: Path) -> ImportedFile:
     notes = Notes()
     if isinstance(data, dict) and "examples" in data:
         samples = tuple(_make_sample(example, example["id"]) for example in data["examples"])
-        return ImportedFile(FORMAT, samples=samples, warnings=notes.texts)
+        return ImportedFile(NAME, samples=samples, warnings=notes.texts)
     records: list[dict[str, Any]] = read_records(path) if content is None else data if isinstance(data, list) else []
     first = records[0] if records else {}
     if "example_id" in first:
         return _read_experiment(records, notes, path)
     if "span_id" in first and "annotator_kind" in first:
         notes.add("left out", "annotation", "of spans, which are in another file", len(records))
-        return ImportedFile(FORMAT, warnings=notes.texts)
+        return ImportedFile(NAME, warnings=notes.texts)
     if "context" in first or "context.span_id" in first or "span_id" in first:
         return _read_spans([_read_span(record) for record in records], notes, path)
     if "node_id" in first:
-        return ImportedFile(FORMAT, samples=tuple(_read_row(row) for row in records))
+        return ImportedFile(NAME, samples=tuple(_read_row(row) for row in records))
     if "messages" in first:
         return _read_chats(records, notes)
     raise DatasetError(
@@ -89,14 +80,13 @@ def _read_chats(records: Iterable[Mapping[str, Any]], notes: Notes) -> ImportedF
             samples.append(Sample(str(number), record["messages"], record.get("ideal") or None))
         else:
             notes.add("left out", "example", "without messages: export the dataset as CSV or JSON")
-    return ImportedFile(FORMAT, samples=tuple(samples), warnings=notes.texts)
+    return ImportedFile(NAME, samples=tuple(samples), warnings=notes.texts)
 
 
 def _read_experiment(records: list[dict[str, Any]], notes: Notes, path: Path) -> ImportedFile:
     builder = RunBuilder(notes)
     for record in records:
         annotations = record["annotations"] if "annotations" in record else _read_annotation_columns(record)
-        latency = _number(record.get("latency_ms"))
         # In a table, a value that is no string is JSON.
         row = record if "annotations" in record else {name: parse_json(cell) for name, cell in record.items()}
         sample = {"input": row.get("input"), "output": row.get("reference_output"), "metadata": row.get("metadata")}
@@ -105,12 +95,13 @@ def _read_experiment(records: list[dict[str, Any]], notes: Notes, path: Path) ->
             {str(item["name"]): _read_annotation(item, builder) for item in annotations},
             output=row.get("output"),
             error=make_failure(record["error"]) if record.get("error") else None,
-            latency_ms=latency,
+            latency_ms=_parse_number(record.get("latency_ms")),
             started_at=parse_time(record.get("start_time")),
-            usage=make_usage(_number(record.get("prompt_token_count")), _number(record.get("completion_token_count"))),
+            usage=make_usage(
+                _parse_number(record.get("prompt_token_count")), _parse_number(record.get("completion_token_count"))
+            ),
         )
-    samples = tuple(builder.samples.values())
-    return ImportedFile(FORMAT, samples=samples, runs=(builder.build(path.stem),), warnings=notes.texts)
+    return builder.build_file(NAME, path.stem)
 
 
 def _read_annotation_columns(row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -124,13 +115,13 @@ def _read_annotation_columns(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _read_annotation(item: Mapping[str, Any], builder: RunBuilder) -> Score | None:
-    value, label = _number(item.get("score")), item.get("label")
+    value, label = _parse_number(item.get("score")), item.get("label")
     details = {"label": label} if label and value is not None else {}
     value = label if value is None else value
     return builder.score(value, reason=item.get("explanation"), error=item.get("error"), details=details)
 
 
-def _number(cell: Any) -> Any:
+def _parse_number(cell: Any) -> Any:
     """Return the number of a cell, or None."""
     try:
         return cell if cell is None or is_number(cell) else float(cell)
@@ -176,16 +167,14 @@ def _read_spans(spans: Iterable[tuple[str, Span]], notes: Notes, path: Path) -> 
     builder = RunBuilder(notes)
     for trace_id, trace in traces.items():
         root, session = find_root(trace) or trace[0], make_session(trace)
-        started = root.start
         builder.add(
             make_sample(trace_id, root.attributes.get(INPUT), None, None),
             {},
             output=root.attributes.get(OUTPUT),
             error=make_failure(root.error) if root.error else None,
-            started_at=started,
-            latency_ms=1000 * (root.end - started).total_seconds() if started and root.end else None,
+            started_at=root.start,
+            latency_ms=1000 * (root.end - root.start).total_seconds() if root.start and root.end else None,
             usage=session.known_usage(),
             session=session,
         )
-    samples = tuple(builder.samples.values())
-    return ImportedFile(FORMAT, samples=samples, runs=(builder.build(path.stem),), warnings=notes.texts)
+    return builder.build_file(NAME, path.stem)

@@ -12,19 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.interop.files import (
-    count_warnings,
-    damaged_file,
-    decode_json,
-    make_score,
-    make_usage,
-    read_json,
-    read_json_lines,
-    read_table,
-    read_yaml,
-)
+from proctor.errors import DatasetError
+from proctor.interop.files import damaged_file, decode_json, read_json, read_json_lines, read_table, read_yaml
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.interop.readers.promptfoo_config import make_sample, read_config, read_tests
+from proctor.interop.run_builder import count_warnings, make_score, make_unique, make_usage
 from proctor.records.codec import encode_canonical
 from proctor.records.numbers import as_number, is_fraction, is_number
 from proctor.records.sample import Sample
@@ -95,7 +87,6 @@ class Column(NamedTuple):
 
     provider: str
     prompt: str
-    raw: str = ""
 
 
 class Table:
@@ -228,7 +219,9 @@ def _read_row(row: Mapping[str, Any], sample: Sample[Any, Any], configuration: s
     has_error = reason == _ERROR_REASON or (reason is None and bool(row.get("error")) and not grading)
     message = str(row.get("error") or response.get("error") or "the provider failed")
     tokens = {**as_mapping(response.get("tokenUsage")), **as_mapping(row.get("tokenUsage"))}
-    usage = make_usage(tokens.get("prompt"), tokens.get("completion"), tokens.get("cached") or None, row.get("cost"))
+    usage = make_usage(
+        tokens.get("prompt"), tokens.get("completion"), cached=tokens.get("cached") or None, cost=row.get("cost")
+    )
     provider = as_mapping(row.get("provider")).get("id") or "unknown"
     output = response.get("output") if response else row.get("output")
     latency = as_number(row.get("latencyMs"))
@@ -267,7 +260,7 @@ def _read_chat(text: str) -> list[dict[str, Any]]:
     """Return the messages of a prompt that is a JSON list of them, else an empty list."""
     try:
         messages = as_list(decode_json(text.encode(), ""))
-    except Exception:
+    except DatasetError:
         return []
     fields = [as_mapping(message) for message in messages]
     return [dict(message) for message in fields] if all("role" in m and "content" in m for m in fields) else []
@@ -282,10 +275,7 @@ def _read_scores(row: Mapping[str, Any], grading: Mapping[str, Any]) -> dict[str
         name = str(assertion.get("metric") or assertion.get("type") or "assertion")
         part = make_score(component.get("score"), component.get("pass") is True, component.get("reason"))
         if part is not None:
-            while name in parts:
-                base, _, number = name.rpartition(" ")
-                name = f"{base} {int(number) + 1}" if base and number.isdecimal() else f"{name} 2"
-            parts[name] = part
+            parts[make_unique(name, parts)] = part
     details = {"parts": parts} if parts else {}
     reason = str(grading.get("reason") or row.get("error") or "")
     # A custom assertion may give any number.

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proctor.interop.files import translate_checks
+from proctor.interop.run_builder import make_unique
+from proctor.interop.translations import translate_checks
 from proctor.records.numbers import as_number, is_number
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
 
@@ -94,7 +95,8 @@ def translate_assertions(checks: Checks, warnings: list[str]) -> Checks:
         else:
             entry = _translate({**assertion, "value": value}, checks, warnings) or {}
         if entry:
-            name = _make_unique(as_text(assertion.get("metric")) or kind, names)
+            name = make_unique(as_text(assertion.get("metric")) or kind, names)
+            names.add(name)
             weight = as_number(assertion.get("weight", 1))
             entries.append(({"uses": entry.pop("uses"), "name": name, **entry}, 1 if weight is None else weight))
     evaluators: tuple[Any, ...] = tuple(entry for entry, _ in entries)
@@ -111,15 +113,6 @@ def translate_assertions(checks: Checks, warnings: list[str]) -> Checks:
 def _resolve_template(assertion: Mapping[str, Any], templates: Mapping[str, Any]) -> Mapping[str, Any]:
     reference = as_text(assertion.get("$ref")) or ""
     return as_mapping(templates.get(reference.rpartition("/")[2])) if reference else assertion
-
-
-def _make_unique(name: str, names: set[str]) -> str:
-    unique, number = name, 1
-    while unique in names:
-        number += 1
-        unique = f"{name} {number}"
-    names.add(unique)
-    return unique
 
 
 def _render(value: Any, variables: Mapping[str, Any]) -> Any:

@@ -12,18 +12,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.interop.files import (
-    clean_metadata,
-    count_warnings,
-    damaged_file,
-    read_json,
-    read_json_lines,
-    read_table,
-    read_text,
-    read_yaml,
-)
+from proctor.interop.files import damaged_file, read_json, read_json_lines, read_table, read_text, read_yaml
 from proctor.interop.imported import ImportedFile
 from proctor.interop.readers.promptfoo_assertions import Checks, parse_expected, translate_assertions, translate_model
+from proctor.interop.run_builder import clean_metadata, count_warnings
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_text

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.errors import DatasetError
-from proctor.interop.file_content import explain_malformed, read_json, read_yaml, require_mapping
+from proctor.interop.files import read_json, read_yaml
 from proctor.interop.imported import ImportedFile
 from proctor.interop.run_builder import (
     Notes,
@@ -19,15 +19,19 @@ from proctor.interop.run_builder import (
     number_duplicates,
     to_milliseconds,
 )
+from proctor.interop.tables import require_object
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
-FORMAT = "pydantic-evals"
+NAME = "pydantic-evals"
 _STRING = rb'"(?:[^"\\]|\\.)*"'
 _JSON_START = re.compile(rb'\A\s*\{(?:\s*"(?:\$schema|name)"\s*:\s*(?:' + _STRING + rb'|null)\s*,)*\s*"cases"\s*:\s*\[')
 _YAML_START = re.compile(rb"(?m)\A(?:\s*#.*\n|\s*\n|(?:name|\$schema):.*\n)*cases:")
 # The classes whose instances JSON can tell apart.
 _JSON_TYPES = {"str": "string", "dict": "object", "list": "array", "bool": "boolean"}
+_FIRST_ARGUMENTS = {
+    "Equals": "value", "Contains": "value", "IsInstance": "type_name", "MaxDuration": "seconds", "LLMJudge": "rubric",
+}  # fmt: skip
 _PROVIDERS = {
     "openai": "openai",
     "openai-chat": "openai",
@@ -39,23 +43,22 @@ _PROVIDERS = {
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True if a file is a pydantic-evals dataset or report."""
+    """Return True if a file is a pydantic-evals dataset or report."""
     if path.suffix.lower() in (".yaml", ".yml"):
         return _YAML_START.match(head) is not None and b"inputs:" in head
     return _JSON_START.match(head) is not None and b'"inputs"' in head
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read a dataset or a report."""
     content = read_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else read_json(path)
-    document = require_mapping(content, str(path))
+    document = require_object(content, str(path))
     cases = document.get("cases")
     if not isinstance(cases, list):
         raise DatasetError(
             "the file has no list of cases", where=str(path), fix="pass a dataset or a report of pydantic-evals"
         )
-    cases = [require_mapping(case, f"{path}, case {number}") for number, case in enumerate(cases, start=1)]
+    cases = [require_object(case, f"{path}, case {number}") for number, case in enumerate(cases, start=1)]
     notes = Notes()
     if "failures" in document or any("output" in case for case in cases):
         return _read_report(document, cases, notes, path)
@@ -67,7 +70,7 @@ def read(path: Path) -> ImportedFile:
         for case, name in zip(cases, names, strict=True)
     )
     evaluators = _translate_all(document.get("evaluators") or (), notes, accepts_any)
-    return ImportedFile(FORMAT, samples=samples, evaluators=evaluators, warnings=notes.texts)
+    return ImportedFile(NAME, samples=samples, evaluators=evaluators, warnings=notes.texts)
 
 
 def _name_case(case: Mapping[str, Any], number: int) -> str:
@@ -92,10 +95,11 @@ def _translate_all(entries: Sequence[Any], notes: Notes, accepts_any: bool) -> t
             continue
         result = _TRANSLATIONS[name](arguments) if name in _TRANSLATIONS else None
         if isinstance(result, dict):
-            translated.append({"name": str(arguments.get("evaluation_name") or name), **result})
+            label = str(arguments.get("evaluation_name") or name)
+            translated.append({"uses": result["uses"], "name": label, **result})
         else:
             notes.add("left out", "evaluator", f"{name}, {result or 'which Proctor does not have'}")
-    return tuple({"uses": entry["uses"], **entry} for entry in translated)
+    return tuple(translated)
 
 
 def _read_entry(entry: Any) -> tuple[str, dict[str, Any]]:
@@ -107,15 +111,6 @@ def _read_entry(entry: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(value, dict) and (first in value or name not in _FIRST_ARGUMENTS or not value):
         return str(name), value
     return str(name), {first: value}
-
-
-_FIRST_ARGUMENTS = {
-    "Equals": "value",
-    "Contains": "value",
-    "IsInstance": "type_name",
-    "MaxDuration": "seconds",
-    "LLMJudge": "rubric",
-}
 
 
 def _translate_contains(arguments: dict[str, Any]) -> dict[str, Any] | str:
@@ -169,7 +164,7 @@ def _read_report(document: Mapping[str, Any], cases: list[dict[str, Any]], notes
             _read_scores(case, builder),
             output=case.get("output"),
             latency_ms=to_milliseconds(case.get("task_duration")),
-            usage=make_usage(metrics.get("input_tokens"), metrics.get("output_tokens"), metrics.get("cost")),
+            usage=make_usage(metrics.get("input_tokens"), metrics.get("output_tokens"), cost=metrics.get("cost")),
             metrics={**metrics, **(case.get("attributes") or {})},
         )
     for case in document.get("failures") or ():
@@ -180,8 +175,7 @@ def _read_report(document: Mapping[str, Any], cases: list[dict[str, Any]], notes
     notes.add("left out", "analysis of the whole report", "", len(document.get("analyses") or ()))
     details = {"dataset": document.get("dataset_name"), "experiment_metadata": document.get("experiment_metadata")}
     details = {name: value for name, value in details.items() if value}
-    run = builder.build(str(document.get("name") or path.stem), details)
-    return ImportedFile(FORMAT, samples=tuple(builder.samples.values()), runs=(run,), warnings=notes.texts)
+    return builder.build_file(NAME, str(document.get("name") or path.stem), details)
 
 
 def _find_source(case: Mapping[str, Any]) -> str:

@@ -6,47 +6,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from proctor.interop.columns import read_rows
-from proctor.interop.file_content import explain_malformed, has_all, parse_python, read_header, read_records
 from proctor.interop.imported import ImportedFile
 from proctor.interop.run_builder import Notes, RunBuilder, make_id, make_sample
+from proctor.interop.tables import has_all, make_samples, parse_number, parse_python, read_header, read_records
 from proctor.records.sample import CONTEXT, Sample
-from proctor.records.score import Score
 from proctor.records.session import Message, Session, ToolCall
 
-FORMAT = "ragas"
+NAME = "ragas"
 # The fields of a sample; any other column is a metric.
-_FIELDS = frozenset(
-    [
-        "user_input",
-        "retrieved_contexts",
-        "reference_contexts",
-        "retrieved_context_ids",
-        "reference_context_ids",
-        "response",
-        "multi_responses",
-        "reference",
-        "rubrics",
-        "rubric",
-        "persona_name",
-        "query_style",
-        "query_length",
-        "synthesizer_name",
-        "reference_tool_calls",
-        "reference_topics",
-    ]
-)
+_FIELDS = frozenset((
+    "user_input", "retrieved_contexts", "reference_contexts", "retrieved_context_ids", "reference_context_ids",
+    "response", "multi_responses", "reference", "rubrics", "rubric", "persona_name", "query_style", "query_length",
+    "synthesizer_name", "reference_tool_calls", "reference_topics",
+))  # fmt: skip
 _NOT_METADATA = ("user_input", "response", "reference", "retrieved_contexts")
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
 
 
 def recognize(path: Path, head: bytes) -> bool:
-    """True if a file has samples or results of ragas, which all have `user_input`."""
+    """Return True if a file has samples or results of ragas, which all have `user_input`."""
     header = read_header(path, head)
     return "user_input" in header if header else has_all(head, ["user_input"])
 
 
-@explain_malformed
 def read(path: Path) -> ImportedFile:
     """Read samples or results; rows with a response are a run, which may have no scores."""
     records = read_records(path)
@@ -54,17 +36,17 @@ def read(path: Path) -> ImportedFile:
         records = [{name: _parse_cell(name, cell) for name, cell in row.items()} for row in records]
     notes = Notes()
     if records and not any("user_input" in record for record in records):
-        return ImportedFile(FORMAT, samples=tuple(read_rows(records, notes)), warnings=notes.texts)
+        return ImportedFile(NAME, samples=tuple(make_samples(records, notes)), warnings=notes.texts)
     builder = RunBuilder(notes)
     samples: dict[str, Sample[Any, Any]] = {}
     for record in records:
         sample, output, session = _read_record(record)
         samples.setdefault(sample.id, sample)
-        scores = {name: _read_metric(value, builder) for name, value in record.items() if name not in _FIELDS}
+        scores = {name: builder.score(parse_number(value)) for name, value in record.items() if name not in _FIELDS}
         if output is not None or scores:
             builder.add(sample, scores, output=output, session=session)
     runs = (builder.build(path.stem),) if builder.samples else ()
-    return ImportedFile(FORMAT, samples=tuple(samples.values()), runs=runs, warnings=notes.texts)
+    return ImportedFile(NAME, samples=tuple(samples.values()), runs=runs, warnings=notes.texts)
 
 
 def _parse_cell(name: str, cell: Any) -> Any:
@@ -76,17 +58,8 @@ def _parse_cell(name: str, cell: Any) -> Any:
 
 
 def is_typed_chat(value: Any) -> bool:
-    """True for a list of messages with a type, as a multi-turn sample has."""
+    """Return True for a list of messages with a type, as a multi-turn sample has."""
     return isinstance(value, list) and all(isinstance(item, dict) and "type" in item for item in value)
-
-
-def _read_metric(value: Any, builder: RunBuilder) -> Score | None:
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return builder.score(value)
-    return builder.score(value)
 
 
 def _read_record(record: Mapping[str, Any]) -> tuple[Sample[Any, Any], Any, Session | None]:

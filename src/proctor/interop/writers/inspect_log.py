@@ -75,10 +75,10 @@ def make_log(report: EvalReport) -> dict[str, Any]:
 
 
 def _describe_scorer(name: str, metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
-    found = {key: metrics.get(f"{name}.{key}") for key in ("mean", "pass_rate")}
+    reported = {key: metrics.get(f"{name}.{key}") for key in ("mean", "pass_rate")}
     values = {
         key: {"name": key, "value": metric.value, "params": {}}
-        for key, metric in found.items()
+        for key, metric in reported.items()
         if metric is not None and metric.value is not None
     }
     return {"name": name, "scorer": name, "params": {}, "metrics": values}

@@ -11,7 +11,7 @@ from typing import Any
 
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import parse_arguments
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_values
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_number, as_text, first_count, omit_keys, take
 from proctor.sessions.importers.openai_messages import UNNAMED_CALL
 from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct, split_sessions
@@ -24,7 +24,7 @@ _ROLES: Mapping[Any, Role] = {"system": "system", "user": "user", "agent": "assi
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for objects with a schema version of ATIF."""
-    versions = (as_mapping(item).get("schema_version") for _, item in flatten_lists((0, value) for value in values))
+    versions = (as_mapping(item).get("schema_version") for item in flatten_values(values))
     return any(isinstance(version, str) and version.startswith(_VERSION) for version in versions)
 
 
@@ -34,7 +34,7 @@ def _is_trajectory(value: Any) -> bool:
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the trajectories of a file, each with its embedded sub-agents."""
-    for pending in split_sessions(values, source, lambda _: False, _is_trajectory):
+    for pending in split_sessions(values, source, is_document=_is_trajectory):
         yield from _read_trajectory(as_mapping(pending.value), pending.location, pending.strays)
 
 
@@ -61,9 +61,7 @@ def _read_trajectory(
     usage = _read_usage(totals, "total_")
     if not any(has_usage) and usage != Usage():
         builder.add_model_call(("total",), model, usage)
-    for stray in strays:
-        builder.add_unknown(None, stray)
-    imported = builder.build(session_id, NAME, source)
+    imported = builder.build(session_id, NAME, source, strays)
     yield imported
     for sub_agent in sub_agents:
         yield from _read_trajectory(sub_agent, source, (), imported.id)

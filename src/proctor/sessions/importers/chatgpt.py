@@ -11,7 +11,7 @@ from typing import Any
 
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import parse_arguments
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists, format_epoch
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_values, format_epoch
 from proctor.sessions.importers.json_values import as_mapping, as_text, take
 from proctor.sessions.importers.session_builder import (
     KeyedQueue,
@@ -32,7 +32,7 @@ def looks_like(values: Sequence[Any]) -> bool:
     return any(
         _is_conversation(item)
         and any(len(_NODE_KEYS & as_mapping(node).keys()) > 1 for node in item["mapping"].values())
-        for _, item in flatten_lists((0, value) for value in values)
+        for item in flatten_values(values)
     )
 
 
@@ -42,7 +42,7 @@ def _is_conversation(value: Any) -> bool:
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the conversations of a file."""
-    for pending in split_sessions(values, source, lambda _: False, _is_conversation):
+    for pending in split_sessions(values, source, is_document=_is_conversation):
         yield _ConversationReader().read(pending)
 
 
@@ -64,10 +64,8 @@ class _ConversationReader:
         builder.recorded = recorded
         for time in (recorded.get("create_time"), recorded.get("update_time")):
             builder.add_time(format_epoch(time))
-        for stray in pending.strays:
-            builder.add_unknown(None, stray)
         conversation_id = as_text(recorded.get("conversation_id")) or as_text(recorded.get("id"))
-        return builder.build(conversation_id, NAME, pending.location)
+        return builder.build(conversation_id, NAME, pending.location, pending.strays)
 
     def _add_node(self, number: int, key: str, node: Any) -> None:
         rest = dict(as_mapping(node))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_values
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, take
 from proctor.sessions.importers.openai_messages import add_message
 from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, split_sessions
@@ -21,7 +21,7 @@ _KNOWN_TYPES = ("text", "thinking", "tool_use", "tool_result")
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for conversations with `chat_messages`."""
-    return any(_is_conversation(item) for _, item in flatten_lists((0, value) for value in values))
+    return any(_is_conversation(item) for item in flatten_values(values))
 
 
 def _is_conversation(value: Any) -> bool:
@@ -30,7 +30,7 @@ def _is_conversation(value: Any) -> bool:
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the conversations of a file; a conversation may be empty."""
-    for pending in split_sessions(values, source, lambda _: False, _is_conversation):
+    for pending in split_sessions(values, source, is_document=_is_conversation):
         yield _read_conversation(pending)
 
 
@@ -44,9 +44,7 @@ def _read_conversation(pending: PendingSession) -> ImportedSession:
     builder.recorded = recorded
     for name in ("created_at", "updated_at"):
         builder.add_time(recorded.get(name))
-    for stray in pending.strays:
-        builder.add_unknown(None, stray)
-    imported = builder.build(as_text(recorded.get("uuid")), NAME, pending.location)
+    imported = builder.build(as_text(recorded.get("uuid")), NAME, pending.location, pending.strays)
     return msgspec.structs.replace(imported, is_named=_is_conversation(pending.value))
 
 
@@ -59,7 +57,7 @@ def _add_message(builder: SessionBuilder, number: int, message: Any) -> None:
     builder.add_time(rest.get("created_at"))
     content: Any = take(rest, "content", list)
     if not any(as_mapping(part).get("type") in _KNOWN_TYPES for part in as_list(content)):
-        # Other parts are stored with the message; its text is beside them.
+        # None of the parts has the text; the message has it in `text`.
         for part in content or ():
             builder.add_unknown(f"content: {describe_type(part)}", part)
         content = take(rest, "text", str) or ""

@@ -17,7 +17,7 @@ import msgspec
 
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import decode_json, parse_arguments
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists, flatten_values
 from proctor.sessions.importers.json_values import (
     as_count,
     as_mapping,
@@ -238,7 +238,7 @@ def get_item(value: Any) -> Mapping[str, Any]:
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for the envelopes of a rollout, or for bare items after a header with an id."""
-    lines = [as_mapping(value) for _, value in flatten_lists((0, item) for item in values)]
+    lines = [as_mapping(value) for value in flatten_values(values)]
     if any(line.get("type") in _ENVELOPES and "payload" in line for line in lines):
         return True
     has_items = any(line.get("type") in ITEMS and "message" not in line for line in lines)

@@ -11,8 +11,8 @@ from typing import Any
 
 from proctor.records.session import ToolCall, Usage
 from proctor.sessions.genai.values import parse_arguments
-from proctor.sessions.importers.imported_session import ImportedSession, flatten_lists
-from proctor.sessions.importers.json_values import as_mapping, as_text, first_count, take
+from proctor.sessions.importers.imported_session import ImportedSession, flatten_lists, flatten_values
+from proctor.sessions.importers.json_values import as_mapping, as_text, first_count, omit_keys, take
 from proctor.sessions.importers.openai_messages import UNNAMED_CALL
 from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder, merge_distinct
 
@@ -27,7 +27,7 @@ _OTHER_EVENTS = ("session.", "assistant.", "tool.", "hook.", "subagent.", "skill
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for lines with the type of an event and its `data`."""
-    return any(_get_type(item) in _MARKS for _, item in flatten_lists((0, value) for value in values))
+    return any(_get_type(item) in _MARKS for item in flatten_values(values))
 
 
 def _get_type(value: Any) -> str | None:
@@ -68,7 +68,7 @@ class _SessionReader:
         if event_type is None:
             builder.add_unknown(None, value)
             return
-        rest = {key: item for key, item in value.items() if key not in ("type", "data")}
+        rest = omit_keys(value, "type", "data")
         data = dict(value["data"])
         builder.add_time(rest.get("timestamp"))
         if event_type in _SPEAKERS and isinstance(data.get("content"), str):
@@ -137,7 +137,7 @@ class _SessionReader:
     def _end_call(self, data: dict[str, Any]) -> None:
         call_id, result, error = data.pop("toolCallId"), data.pop("result", None), None
         content = as_mapping(result).get("content")
-        if content is not None and (details := {key: item for key, item in result.items() if key != "content"}):
+        if content is not None and (details := omit_keys(result, "content")):
             data["result"] = details
         if data.get("success") is False or data.get("error"):
             failure = data.get("error")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proctor.records.session import Usage
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_values
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, first_count, take
 from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, split_sessions
 
@@ -21,7 +21,7 @@ _STATES = ("started", "completed")
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for entries with a task, its agent and whether it started or completed."""
-    items = (item for _, item in flatten_lists((0, value) for value in values))
+    items = flatten_values(values)
     return any(_is_entry(item) or _is_output(item) or any(map(_is_entry, as_list(item))) for item in items)
 
 
@@ -54,9 +54,7 @@ def _read_log(pending: PendingSession) -> ImportedSession:
         elif as_text(rest.get("output")) is not None:
             builder.add_message("assistant", rest.pop("output"))
         builder.add_note(number, rest)
-    for stray in pending.strays:
-        builder.add_unknown(None, stray)
-    return builder.build(None, NAME, pending.location)
+    return builder.build(None, NAME, pending.location, pending.strays)
 
 
 def _read_output(pending: PendingSession) -> ImportedSession:
@@ -75,9 +73,7 @@ def _read_output(pending: PendingSession) -> ImportedSession:
     if usage.total_tokens:
         builder.add_model_call(("total",), None, usage)
     builder.recorded = recorded
-    for stray in pending.strays:
-        builder.add_unknown(None, stray)
-    imported = builder.build(None, NAME, pending.location)
+    imported = builder.build(None, NAME, pending.location, pending.strays)
     return msgspec.structs.replace(imported, output=recorded["raw"])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import BREAK, parse_arguments
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists, flatten_values
 from proctor.sessions.importers.json_values import (
     as_count,
     as_list,
@@ -95,7 +95,7 @@ def _note_call(call_id: str | None, fields: dict[str, Any]) -> list[Any]:
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for a session header, a line of Gemini, or `role` with `parts`."""
-    return any(_is_gemini(as_mapping(value)) for _, value in flatten_lists((0, item) for item in values))
+    return any(_is_gemini(as_mapping(value)) for value in flatten_values(values))
 
 
 def _is_gemini(fields: Mapping[str, Any]) -> bool:

@@ -62,6 +62,11 @@ def flatten_lists(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]
             yield line, value
 
 
+def flatten_values(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield the values of a file; a list yields its items."""
+    return (item for _, item in flatten_lists((0, value) for value in values))
+
+
 def describe_type(value: Any) -> str:
     """Return a short name for a value in an unknown format: its `type`, or its keys."""
     if not isinstance(value, dict):

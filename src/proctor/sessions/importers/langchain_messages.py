@@ -8,7 +8,7 @@ from typing import Any
 from proctor.records.session import Usage
 from proctor.sessions.current import is_abnormal
 from proctor.sessions.genai.message_parser import parse_messages, parse_role
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_values
 from proctor.sessions.importers.json_values import (
     as_list,
     as_mapping,
@@ -33,7 +33,7 @@ def looks_like(values: Sequence[Any]) -> bool:
     """Return True for messages in one of the two formats, or for objects with a list of messages."""
     return any(
         _is_message(item) or _find_list(as_mapping(item)) is not None or _is_list(item)
-        for _, item in flatten_lists((0, value) for value in values)
+        for item in flatten_values(values)
     )
 
 
@@ -80,10 +80,8 @@ def _build(pending: PendingSession) -> ImportedSession:
     builder.recorded |= extra
     for number, message in enumerate(value if key is None else fields[key], start=1):
         add_message(builder, number, message)
-    for stray in strays:
-        builder.add_unknown(None, stray)
     own_id = next((extra[key] for key in _IDS if as_text(extra.get(key))), None)
-    return builder.build(own_id, NAME, location)
+    return builder.build(own_id, NAME, location, strays)
 
 
 def add_message(builder: SessionBuilder, number: int, message: Any) -> None:

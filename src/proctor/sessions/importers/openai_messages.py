@@ -19,7 +19,7 @@ from proctor.sessions.genai.message_parser import ParsedMessages, is_message, pa
 from proctor.sessions.genai.values import decode_json
 from proctor.sessions.importers.content_matcher import ContentMatcher
 from proctor.sessions.importers.gemini import read_api_usage as read_gemini_usage
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_values
 from proctor.sessions.importers.json_values import (
     as_count,
     as_list,
@@ -49,8 +49,8 @@ _METADATA = ("id", "object", "created", "model", "usage", "usageMetadata")
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for messages with a known role, or for objects with a list of messages."""
-    items = flatten_lists((0, value) for value in values)
-    return any(_is_session(item) or _is_message(item) or _is_message_list(item) for _, item in items)
+    items = flatten_values(values)
+    return any(_is_session(item) or _is_message(item) or _is_message_list(item) for item in items)
 
 
 def _is_message(value: Any) -> bool:
@@ -106,9 +106,7 @@ def _build(pending: PendingSession) -> ImportedSession:
     for number, message in enumerate(messages, start=1):
         add_message(builder, number, message)
     add_response(builder, fields, messages)
-    for stray in pending.strays:
-        builder.add_unknown(None, stray)
-    return builder.build(_find_id(extra), NAME, pending.location)
+    return builder.build(_find_id(extra), NAME, pending.location, pending.strays)
 
 
 def _find_id(extra: Mapping[str, Any]) -> str | None:

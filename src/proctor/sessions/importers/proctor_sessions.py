@@ -14,6 +14,7 @@ from proctor.sessions.importers.imported_session import (
     default_session_id,
     describe_type,
     flatten_lists,
+    flatten_values,
 )
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, omit_keys, remaining_fields
 from proctor.sessions.importers.session_builder import SessionBuilder, find_first_text, group_items, merge_distinct
@@ -27,7 +28,7 @@ _EVENT_TYPES: Any = Message | ToolCall | ModelCall | CustomEvent
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for objects that are or contain a session with events."""
-    return any(_find_session(value) is not None for _, value in flatten_lists((0, item) for item in values))
+    return any(_find_session(value) is not None for value in flatten_values(values))
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:

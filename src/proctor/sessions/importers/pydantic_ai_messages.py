@@ -12,7 +12,7 @@ import msgspec
 
 from proctor.records.session import ToolCall, Usage
 from proctor.sessions.genai.values import parse_arguments
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_values
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_number, as_text, first_count, take
 from proctor.sessions.importers.session_builder import CALL_FAILED, PendingSession, SessionBuilder, split_sessions
 
@@ -26,7 +26,7 @@ _FINAL = "final_result"
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for requests and responses whose parts have a `part_kind`."""
-    items = (item for _, item in flatten_lists((0, value) for value in values))
+    items = flatten_values(values)
     return any(_is_message(item) or any(map(_is_message, as_list(item))) for item in items)
 
 
@@ -38,7 +38,7 @@ def _is_message(value: Any) -> bool:
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file: lists of messages, or one message per line."""
-    for pending in split_sessions(values, source, _is_message, lambda _: False):
+    for pending in split_sessions(values, source, _is_message):
         yield _MessageReader().read(pending)
 
 
@@ -52,9 +52,7 @@ class _MessageReader:
         ids = {as_text(message.get("conversation_id")) or as_text(message.get("run_id")) for message in messages}
         for number, value in enumerate(pending.value, start=1):
             self._add_message(number, value)
-        for stray in pending.strays:
-            self._builder.add_unknown(None, stray)
-        imported = self._builder.build(ids.pop() if len(ids) == 1 else None, NAME, pending.location)
+        imported = self._builder.build(ids.pop() if len(ids) == 1 else None, NAME, pending.location, pending.strays)
         return msgspec.structs.replace(imported, output=_find_final_result(imported))
 
     def _add_message(self, number: int, message: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from proctor.sessions.importers.gemini import add_parts, read_api_usage
-from proctor.sessions.importers.imported_session import ImportedSession, flatten_lists
+from proctor.sessions.importers.imported_session import ImportedSession, flatten_lists, flatten_values
 from proctor.sessions.importers.json_values import as_mapping, as_text, remaining_fields
 from proctor.sessions.importers.session_builder import SessionBuilder
 
@@ -16,7 +16,7 @@ _SPEAKERS = ("user", "assistant", "tool_result")
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for lines whose `message` has `parts`."""
-    return any(_is_message(as_mapping(value)) for _, value in flatten_lists((0, item) for item in values))
+    return any(_is_message(as_mapping(value)) for value in flatten_values(values))
 
 
 def _is_message(line: Mapping[str, Any]) -> bool:

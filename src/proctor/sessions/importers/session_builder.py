@@ -222,11 +222,13 @@ class SessionBuilder:
         if (parsed := parse_time(time)) is not None:
             self._times.append((parsed, time))
 
-    def build(self, name: str | None, format_name: str, source: str) -> ImportedSession:
-        """Return the session with its first user text and last assistant text.
+    def build(self, name: str | None, format_name: str, source: str, strays: Iterable[Any] = ()) -> ImportedSession:
+        """Return the session with its first user text and last assistant text; strays become unknown parts.
 
         A session without a name gets the name of its source.
         """
+        for stray in strays:
+            self.add_unknown(None, stray)
         times = [text for _, text in sorted(self._times, key=itemgetter(0))]
         extra: dict[str, Any] = {"started_at": times[0], "ended_at": times[-1]} if times else {}
         if self._notes:
@@ -288,8 +290,8 @@ def group_items(
 def split_sessions(
     values: Iterable[tuple[int, Any]],
     source: str,
-    is_message: Callable[[Any], bool],
-    is_document: Callable[[Any], bool],
+    is_message: Callable[[Any], bool] = lambda _: False,
+    is_document: Callable[[Any], bool] = lambda _: False,
 ) -> Iterator[PendingSession]:
     """Yield the sessions of a file: documents, lists of messages, lists of either, or one message per line."""
 

@@ -12,7 +12,7 @@ import msgspec
 
 from proctor.records.session import ToolCall, Usage
 from proctor.sessions.genai.values import parse_arguments
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_values
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, first_count, take
 from proctor.sessions.importers.openai_messages import UNNAMED_CALL
 from proctor.sessions.importers.session_builder import CALL_FAILED, PendingSession, SessionBuilder, split_sessions
@@ -24,7 +24,7 @@ _FINAL = "final_answer"
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for steps with a number and the output of a model, or an object with such steps."""
-    items = (item for _, item in flatten_lists((0, value) for value in values))
+    items = flatten_values(values)
     return any(_is_action(item) or _is_run(item) or any(map(_is_action, as_list(item))) for item in items)
 
 
@@ -53,9 +53,7 @@ def _read_run(pending: PendingSession) -> ImportedSession:
     steps = recorded.pop("steps") if _is_run(pending.value) else pending.value
     answers = [answer for number, step in enumerate(steps, start=1) for answer in _add_step(builder, number, step)]
     builder.recorded = recorded
-    for stray in pending.strays:
-        builder.add_unknown(None, stray)
-    imported = builder.build(None, NAME, pending.location)
+    imported = builder.build(None, NAME, pending.location, pending.strays)
     if (output := recorded.get("output")) is not None:
         answers.append(output)
     return msgspec.structs.replace(imported, output=answers[-1]) if answers else imported

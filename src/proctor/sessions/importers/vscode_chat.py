@@ -11,8 +11,8 @@ from typing import Any
 
 from proctor.records.session import ToolCall, Usage
 from proctor.sessions.genai.values import parse_arguments
-from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists, format_epoch
-from proctor.sessions.importers.json_values import as_list, as_mapping, as_number, as_text, first_count, take
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_values, format_epoch
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_number, as_text, first_count, omit_keys, take
 from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, split_sessions
 
 NAME = "vscode-chat"
@@ -28,7 +28,7 @@ _OTHER_KINDS = frozenset((
 
 def looks_like(values: Sequence[Any]) -> bool:
     """Return True for documents with `requests` that have a message or a response."""
-    items = (as_mapping(item) for _, item in flatten_lists((0, value) for value in values))
+    items = (as_mapping(item) for item in flatten_values(values))
     return any(
         len(_REQUEST_KEYS & as_mapping(request).keys()) > 1
         for item in items
@@ -42,7 +42,7 @@ def _is_session(value: Any) -> bool:
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file."""
-    for pending in split_sessions(values, source, lambda _: False, _is_session):
+    for pending in split_sessions(values, source, is_document=_is_session):
         yield _read_session(pending)
 
 
@@ -55,9 +55,7 @@ def _read_session(pending: PendingSession) -> ImportedSession:
     builder.recorded = recorded
     for name in ("creationDate", "lastMessageDate"):
         builder.add_time(_format_milliseconds(recorded.get(name)))
-    for stray in pending.strays:
-        builder.add_unknown(None, stray)
-    return builder.build(as_text(recorded.get("sessionId")), NAME, pending.location)
+    return builder.build(as_text(recorded.get("sessionId")), NAME, pending.location, pending.strays)
 
 
 def _add_request(builder: SessionBuilder, number: int, request: Any) -> None:
@@ -100,7 +98,7 @@ def _add_answer(builder: SessionBuilder, number: int, parts: Sequence[Any]) -> N
             _add_result(builder, call, fields)
             builder.add_note(number, {"part": fields} if fields else {})
         elif isinstance(kind, str) and kind in _OTHER_KINDS:
-            builder.add_event(kind, {key: item for key, item in fields.items() if key != "kind"})
+            builder.add_event(kind, omit_keys(fields, "kind"))
         else:
             builder.add_unknown(f"part: {kind[:60] if isinstance(kind, str) else describe_type(part)}", part)
     if texts:
@@ -113,7 +111,7 @@ def _take_text(part: dict[str, Any]) -> str | None:
         return part.pop("value") if isinstance(part.get("value"), str) else None
     content = as_mapping(part.get("content"))
     if part["kind"] == "markdownContent" and isinstance(content.get("value"), str):
-        part["content"] = {key: item for key, item in content.items() if key != "value"}
+        part["content"] = omit_keys(content, "value")
         return str(content["value"])
     reference = as_mapping(part.get("inlineReference"))
     if part["kind"] == "inlineReference":
