@@ -133,6 +133,25 @@ def test_an_inspect_session_can_be_rescored_for_its_tool_calls(folder: Path) -> 
     assert [result.outcome for result in report.results] == ["passed", "failed", "failed", "error"]
 
 
+def test_a_partial_file_is_an_incomplete_run(folder: Path) -> None:
+    """Every command says so, a gate refuses it, and the tool's numbers are not expected to agree."""
+    log = inspect_log()
+    log["results"]["total_samples"] = 2340
+    (folder / "part.json").write_text(json.dumps(log))
+    warning = "the file has 4 of 2,340 results"
+    assert warning in run(folder, "import", "part.json")
+    run_id = import_json(folder, "part.json")["runs"]["part.json"][0]["run_id"]
+    assert "interrupted  4 of 2,340" in run(folder, "runs")
+    shown = run(folder, "show", run_id)
+    assert warning in shown
+    assert "interrupted, with 4 of 2,340 results" in shown
+    import_json(folder, "log.eval")
+    assert f"{run_id} is not complete" in run(folder, "compare", run_id, "sums")
+    refusal = run(folder, "gate", run_id, code=3)
+    assert "a gate needs a complete run" in refusal
+    assert "Fix: import the complete file: proctor import FILE" in refusal
+
+
 def test_secrets_are_removed_before_a_run_is_stored(folder: Path) -> None:
     """As for runs of Proctor; the run says how many."""
     log = inspect_log()
