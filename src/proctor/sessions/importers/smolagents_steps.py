@@ -55,7 +55,11 @@ def _read_run(pending: PendingSession) -> ImportedSession:
     builder.recorded = recorded
     for stray in pending.strays:
         builder.add_unknown(None, stray)
-    imported = builder.build(None, NAME, pending.location)
+    state = as_text(recorded.get("state"))
+    is_failed = state is not None and state != "success"
+    imported = msgspec.structs.replace(
+        builder.build(None, NAME, pending.location), error=f"the run ended with {state}" if is_failed else None
+    )
     if (output := recorded.get("output")) is not None:
         answers.append(output)
     return msgspec.structs.replace(imported, output=answers[-1]) if answers else imported
