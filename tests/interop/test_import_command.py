@@ -123,6 +123,9 @@ def test_other_commands_work_on_an_imported_run(folder: Path, name: str) -> None
     for file_format in ("html", "markdown", "csv", "junit", "json"):
         run(folder, "report", run_id, "--format", file_format, "--output", f"reports/{file_format}")
     run(folder, "history", "export", "runs.jsonl")
+    if name == "log.eval":
+        refusal = run(folder, "report", run_id, "--format", "inspect", "--output", "x.eval", code=2)
+        assert "Fix: name a .json file: --output x.json" in refusal
 
 
 def test_an_inspect_session_can_be_rescored_for_its_tool_calls(folder: Path) -> None:
