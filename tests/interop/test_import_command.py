@@ -215,6 +215,19 @@ def test_an_eval_file_has_the_translated_checks(folder: Path) -> None:
     ]
 
 
+def test_an_eval_file_has_the_epochs_and_says_where_choices_are(folder: Path) -> None:
+    """Three epochs of a task stay three; the choices of a sample are not part of its input."""
+    log = inspect_log()
+    first = log["samples"][0]
+    log["samples"] = [{**first, "epoch": epoch, "choices": ["1", "2"]} for epoch in (1, 2, 3)]
+    (folder / "log.json").write_text(json.dumps(log))
+    text = run(folder, "import", "log.json", "--eval-file", "eval.yaml", "--target", "app.py:answer")
+    assert "the choices of a sample are in its metadata, so a target does not see them" in text
+    assert yaml.safe_load((folder / "eval.yaml").read_text())["run"] == {"epochs": 3}
+    (folder / "app.py").write_text("def answer(question):\n    return 'it is 1'\n")
+    assert "3 of 3 passed" in run(folder, "run", "eval.yaml")
+
+
 def test_an_imported_inspect_eval_file_runs(folder: Path) -> None:
     """The written files are a complete evaluation of another target."""
     (folder / "app.py").write_text("def answer(question):\n    return 'it is 1'\n")

@@ -207,6 +207,9 @@ def _make_eval_file(files: list[tuple[Path, ImportedFile]], dataset: Path, eval_
         content["configurations"] = configurations
     if unique:
         content["evaluators"] = unique
+    epochs = max((r.trial.epoch for file in imported for run in file.runs for r in run.results), default=0) + 1
+    if epochs > 1:
+        content["run"] = {"epochs": epochs}
     lines = [f"{HEADING} {' '.join(str(path) for path, _ in files)}"]
     lines += [f"# {text}" for text in _list_warnings(files)]
     if not target:
