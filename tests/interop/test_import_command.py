@@ -155,6 +155,30 @@ def test_a_partial_file_is_an_incomplete_run(folder: Path) -> None:
     assert "Fix: import the complete file: proctor import FILE" in refusal
 
 
+def test_files_that_cannot_be_imported_are_named(folder: Path) -> None:
+    """A folder names the command for its files; with one bad file of several, nothing is stored."""
+    (folder / "logs").mkdir()
+    write_eval(folder / "logs" / "a.eval", inspect_log())
+    assert "Fix: import its files: proctor import logs/*.eval" in run(folder, "import", "logs", code=2)
+    (folder / "bad.eval").write_bytes(b"PK no archive")
+    message = run(folder, "import", "log.eval", "bad.eval", code=2)
+    assert "1 of 2 files cannot be read; nothing was stored" in message
+    assert "bad.eval: not a zip file" in message
+    assert not (folder / ".proctor").exists()
+    for name in ("log.eval", "results.json"):
+        assert f"proctor import {name}" in run(folder, "sessions", "list", name, code=2)
+
+
+def test_a_file_named_twice_is_imported_once(folder: Path) -> None:
+    """The second row says so; names in a pipe are complete."""
+    name = "a name that is much longer than the width of a terminal would allow in this table"
+    text = run(folder, "import", "log.eval", "log.eval", "--name", name)
+    rows = [line for line in text.splitlines() if line.startswith("inspect-")]
+    assert [row.split()[-1] for row in rows] == ["new", "imported"]
+    assert all(name in row for row in rows)
+    assert name in run(folder, "runs")
+
+
 def test_secrets_are_removed_before_a_run_is_stored(folder: Path) -> None:
     """As for runs of Proctor; the run says how many."""
     log = inspect_log()
