@@ -172,11 +172,11 @@ def test_files_that_cannot_be_imported_are_named(folder: Path) -> None:
 def test_a_file_named_twice_is_imported_once(folder: Path) -> None:
     """The second row says so; names in a pipe are complete."""
     name = "a name that is much longer than the width of a terminal would allow in this table"
-    text = run(folder, "import", "log.eval", "log.eval", "--name", name)
+    text = run_command("import", "log.eval", "log.eval", "--name", name, cwd=folder, COLUMNS="").stdout
     rows = [line for line in text.splitlines() if line.startswith("inspect-")]
     assert [row.split()[-1] for row in rows] == ["new", "imported"]
     assert all(name in row for row in rows)
-    assert name in run(folder, "runs")
+    assert name in run_command("runs", cwd=folder, COLUMNS="").stdout
 
 
 def test_secrets_are_removed_before_a_run_is_stored(folder: Path) -> None:
