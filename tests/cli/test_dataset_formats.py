@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
+from proctor.sessions.importers.session_files import FORMATS
 from tests.cli.project import Project
+from tests.support import run_command
 
 ROWS = [{"id": f"s{i}", "input": f"word {i}", "expected": f"WORD {i}"} for i in range(3)]
 CHAT = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "HELLO"}]
@@ -109,3 +112,11 @@ def test_a_table_with_semicolons_is_recognised(project: Project) -> None:
     result = project.proctor(*RUN, "--dataset", "qa.csv")
     assert result.code == 0, result.err
     assert "qa.csv is read as a table separated by ';'" in result.err
+
+
+def test_the_help_lists_every_session_format(tmp_path: Path) -> None:
+    """A format that is missing from the help is never tried."""
+    text = " ".join(run_command("run", "--help", cwd=tmp_path).stdout.split())
+    start = text.index("Logs and traces, which need no target:")
+    names = text[start : text.index("or auto", start)].replace("- ", "-")
+    assert [name for name in FORMATS if f" {name}," not in names] == []

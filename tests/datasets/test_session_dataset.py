@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from proctor import evaluate
 from proctor.datasets.sessions import SessionDataset, make_sample, name_sessions_uniquely
 from proctor.errors import ConfigError, DatasetError
 from proctor.records.session import Session, ToolCall, Usage
@@ -40,6 +41,51 @@ def test_samples_contain_the_recorded_data(tmp_path: Path) -> None:
     assert "usage" not in first.metadata
     assert second.metadata["session_id"] == "second"
     assert second.metadata["recorded_id"] == "second"
+
+
+def claude_result(**fields: Any) -> list[Any]:
+    return [{"type": "result", "session_id": "s", "num_turns": 1, "usage": {"input_tokens": 5}, **fields}]
+
+
+def agents_trace(kind: str) -> list[Any]:
+    span = {"object": "trace.span", "id": "1", "trace_id": "t", "error": {"message": "tripwire"}}
+    return [{"object": "trace", "id": "t"}, {**span, "span_data": {"type": kind, "name": "x"}}]
+
+
+def copilot_events(*types: str) -> list[Any]:
+    data = {"sessionId": "s", "content": "hello", "message": "no quota"}
+    return [{"type": name, "data": data, "id": str(number)} for number, name in enumerate(types)]
+
+
+def smolagents_run(state: str) -> list[Any]:
+    step = {"step_number": 1, "model_output": "hm", "observations": None, "tool_calls": [], "is_final_answer": False}
+    return [{"state": state, "output": "no answer", "steps": [{"task": "find it"}, step]}]
+
+
+COPILOT = ("session.start", "user.message", "assistant.message")
+ENDINGS: list[tuple[list[Any], str | None]] = [
+    (claude_result(subtype="error_max_turns", is_error=True, errors=["too many"]), "error_max_turns: too many"),
+    (claude_result(subtype="success", is_error=True, result="API Error: 500"), "API Error: 500"),
+    (claude_result(subtype="success", is_error=False, result="done"), None),
+    (agents_trace("agent"), "tripwire"),
+    (agents_trace("function"), None),
+    (copilot_events(*COPILOT, "session.error"), "no quota"),
+    (copilot_events("session.start", "session.error", *COPILOT[1:]), None),
+    (smolagents_run("max_steps_error"), "the run ended with max_steps_error"),
+    (smolagents_run("success"), None),
+]
+
+
+@pytest.mark.parametrize(("log", "error"), ENDINGS)
+def test_a_session_that_ended_with_an_error_is_an_error(tmp_path: Path, log: list[Any], error: str | None) -> None:
+    """The trial has the error and the session, and no score; errors that the agent survived do not count."""
+    data = SessionDataset(folder(tmp_path, log=log))
+    (sample,) = data
+    report = evaluate(None, data, lambda output: True, history=False)
+    (result,) = report.results
+    expected = None if error is None else f"CallFailed: the recorded session ended with an error: {error}"
+    assert (result.error, result.outcome) == (expected, "passed" if error is None else "error")
+    assert result.trial.session == sample.metadata["session"]
 
 
 def test_duplicate_ids_get_a_suffix(tmp_path: Path) -> None:

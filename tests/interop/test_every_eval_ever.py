@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import msgspec
 import pytest
 
 from proctor import EvalReport, evaluate, exact_match
 from proctor.core.clock import SystemClock
 from proctor.errors import ConfigError
 from proctor.interop.writers.every_eval_ever import EveryEvalEverWriter
-from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata
+from proctor.records.run import DatasetInfo, EvaluatorSpec, Provenance, RunMetadata, TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Message, ModelCall, Session, ToolCall, Usage
@@ -110,10 +111,34 @@ def test_errors_and_skips_are_counted_and_are_no_zeros(tmp_path: Path) -> None:
     }
 
 
+def test_an_imported_run_names_its_tool_and_each_scorer(tmp_path: Path) -> None:
+    """The metrics of two scorers differ, and the library is the tool of the file with its version."""
+    own, _, _ = write(make_report(), tmp_path / "own")
+    assert [entry["metric_config"]["metric_id"] for entry in own["evaluation_results"]] == [
+        "proctor.exact",
+        "proctor.style",
+    ]
+    assert own["eval_library"]["name"] == "proctor"
+    report = make_report()
+    assert report.metadata is not None
+    metadata = msgspec.structs.replace(
+        report.metadata,
+        target=TargetSpec("gpt", "imported"),
+        tags={"imported": "inspect"},
+        provenance=Provenance(packages={"inspect": "0.3.1"}),
+        evaluators=tuple(EvaluatorSpec(name, "imported:inspect") for name in ("exact", "style")),
+    )
+    record, _, _ = write(EvalReport(report.results, metadata), tmp_path / "imported")
+    configs = [entry["metric_config"] for entry in record["evaluation_results"]]
+    assert [config["metric_id"] for config in configs] == ["inspect.exact", "inspect.style"]
+    assert [config["evaluation_description"] for config in configs] == ["mean score of exact", "mean score of style"]
+    assert record["eval_library"] == {"name": "inspect", "version": "0.3.1"}
+
+
 def test_conversations_have_their_messages(tmp_path: Path) -> None:
     """Single turns have an output; chats and agents have messages, with each tool call and its result once."""
     _, lines, _ = write(make_report(), tmp_path)
-    by_sample = {line["sample_id"]: line for line in lines if line["metadata"]["epoch"] == "0"}
+    by_sample = {line["sample_id"]: line for line in lines if line["metadata"]["epoch"] == "1"}
     types = {name: line["interaction_type"] for name, line in by_sample.items()}
     assert types == {"s1": "single_turn", "s2": "single_turn", "s4": "multi_turn", "s5": "agentic"}
     single, agent = by_sample["s1"], by_sample["s5"]

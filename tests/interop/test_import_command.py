@@ -123,6 +123,9 @@ def test_other_commands_work_on_an_imported_run(folder: Path, name: str) -> None
     for file_format in ("html", "markdown", "csv", "junit", "json"):
         run(folder, "report", run_id, "--format", file_format, "--output", f"reports/{file_format}")
     run(folder, "history", "export", "runs.jsonl")
+    if name == "log.eval":
+        refusal = run(folder, "report", run_id, "--format", "inspect", "--output", "x.eval", code=2)
+        assert "Fix: name a .json file: --output x.json" in refusal
 
 
 def test_an_inspect_session_can_be_rescored_for_its_tool_calls(folder: Path) -> None:
@@ -131,6 +134,49 @@ def test_an_inspect_session_can_be_rescored_for_its_tool_calls(folder: Path) -> 
     run(folder, "rescore", run_id, "-e", "tool_called", "--set", "tool_called.name=lookup", "-q")
     report = load(folder, json.loads(run(folder, "runs", "--json"))[0]["run_id"])
     assert [result.outcome for result in report.results] == ["passed", "failed", "failed", "error"]
+
+
+def test_a_partial_file_is_an_incomplete_run(folder: Path) -> None:
+    """Every command says so, a gate refuses it, and the tool's numbers are not expected to agree."""
+    log = inspect_log()
+    log["results"]["total_samples"] = 2340
+    (folder / "part.json").write_text(json.dumps(log))
+    warning = "the file has 4 of 2,340 results"
+    assert warning in run(folder, "import", "part.json")
+    run_id = import_json(folder, "part.json")["runs"]["part.json"][0]["run_id"]
+    assert "interrupted  4 of 2,340" in run(folder, "runs")
+    shown = run(folder, "show", run_id)
+    assert warning in shown
+    assert "interrupted, with 4 of 2,340 results" in shown
+    import_json(folder, "log.eval")
+    assert f"{run_id} is not complete" in run(folder, "compare", run_id, "sums")
+    refusal = run(folder, "gate", run_id, code=3)
+    assert "a gate needs a complete run" in refusal
+    assert "Fix: import the complete file: proctor import FILE" in refusal
+
+
+def test_files_that_cannot_be_imported_are_named(folder: Path) -> None:
+    """A folder names the command for its files; with one bad file of several, nothing is stored."""
+    (folder / "logs").mkdir()
+    write_eval(folder / "logs" / "a.eval", inspect_log())
+    assert "Fix: import its files: proctor import logs/*.eval" in run(folder, "import", "logs", code=2)
+    (folder / "bad.eval").write_bytes(b"PK no archive")
+    message = run(folder, "import", "log.eval", "bad.eval", code=2)
+    assert "1 of 2 files cannot be read; nothing was stored" in message
+    assert "bad.eval: not a zip file" in message
+    assert not (folder / ".proctor").exists()
+    for name in ("log.eval", "results.json"):
+        assert f"proctor import {name}" in run(folder, "sessions", "list", name, code=2)
+
+
+def test_a_file_named_twice_is_imported_once(folder: Path) -> None:
+    """The second row says so; names in a pipe are complete."""
+    name = "a name that is much longer than the width of a terminal would allow in this table"
+    text = run_command("import", "log.eval", "log.eval", "--name", name, cwd=folder, COLUMNS="").stdout
+    rows = [line for line in text.splitlines() if line.startswith("inspect-")]
+    assert [row.split()[-1] for row in rows] == ["new", "imported"]
+    assert all(name in row for row in rows)
+    assert name in run_command("runs", cwd=folder, COLUMNS="").stdout
 
 
 def test_secrets_are_removed_before_a_run_is_stored(folder: Path) -> None:
@@ -191,6 +237,19 @@ def test_an_eval_file_has_the_translated_checks(folder: Path) -> None:
     assert yaml.safe_load((folder / "inspect.yaml").read_text())["evaluators"] == [
         {"contains": {"case_sensitive": False}}
     ]
+
+
+def test_an_eval_file_has_the_epochs_and_says_where_choices_are(folder: Path) -> None:
+    """Three epochs of a task stay three; the choices of a sample are not part of its input."""
+    log = inspect_log()
+    first = log["samples"][0]
+    log["samples"] = [{**first, "epoch": epoch, "choices": ["1", "2"]} for epoch in (1, 2, 3)]
+    (folder / "log.json").write_text(json.dumps(log))
+    text = run(folder, "import", "log.json", "--eval-file", "eval.yaml", "--target", "app.py:answer")
+    assert "the choices of a sample are in its metadata, so a target does not see them" in text
+    assert yaml.safe_load((folder / "eval.yaml").read_text())["run"] == {"epochs": 3}
+    (folder / "app.py").write_text("def answer(question):\n    return 'it is 1'\n")
+    assert "3 of 3 passed" in run(folder, "run", "eval.yaml")
 
 
 def test_an_imported_inspect_eval_file_runs(folder: Path) -> None:

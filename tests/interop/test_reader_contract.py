@@ -8,6 +8,7 @@ import json
 import struct
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -131,9 +132,36 @@ def test_an_inspect_archive_with_zstandard_is_read(tmp_path: Path) -> None:
     content = json.dumps({key: log[key] for key in log}).encode()
     packed = zstandard.ZstdCompressor().compress(content)
     path = tmp_path / "a.eval"
-    path.write_bytes(make_zip("header.json", packed, len(content), 93))
+    path.write_bytes(make_zip("header.json", packed, content, 93))
     with files.ZipReader(path) as archive:
         assert archive.read("header.json") == content
+    damaged = {
+        "its size or its checksum": make_zip("header.json", packed, content[::-1], 93),
+        "cannot be decompressed": make_zip("header.json", b"x" + packed, content, 93),
+    }
+    for message, data in damaged.items():
+        path.write_bytes(data)
+        with pytest.raises(DatasetError, match=message) as caught:
+            read_file(path)
+        assert "a.eval, header.json" in str(caught.value)
+        assert "Fix: " in str(caught.value)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, 93])
+def test_a_member_with_a_wrong_checksum_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: int
+) -> None:
+    """Every compression: the size and the CRC-32 of a member must be those of the archive."""
+    monkeypatch.setattr(files, "_open_zstandard", lambda file: file)
+    path = tmp_path / "a.eval"
+    good = make_zip("header.json", b"{}", b"{}", method)
+    path.write_bytes(good)
+    with files.ZipReader(path) as archive:
+        assert archive.read_json("header.json") == {}
+    for damaged in (good.replace(b"{}", b"[]"), make_zip("header.json", b"{}", b"{} ", method)):
+        path.write_bytes(damaged)
+        with pytest.raises(DatasetError, match=r"a.eval, header.json"):
+            read_file(path)
 
 
 def test_an_archive_with_zstandard_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,15 +169,16 @@ def test_an_archive_with_zstandard_names_the_extra(tmp_path: Path, monkeypatch: 
     if sys.version_info >= (3, 14):
         pytest.skip("Python reads Zstandard itself")
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    (tmp_path / "a.eval").write_bytes(make_zip("header.json", b"x", 1, 93))
+    (tmp_path / "a.eval").write_bytes(make_zip("header.json", b"x", b"x", 93))
     with pytest.raises(MissingExtra) as caught:
         read_file(tmp_path / "a.eval")
     assert caught.value.fix == 'pip install "proctor[inspect]"'
 
 
-def make_zip(name: str, packed: bytes, size: int, method: int) -> bytes:
-    """Return a zip file with one member that is already compressed; its checksum is left out."""
-    fields = struct.pack("<HHHHHIIIHH", 20, 0, method, 0, 33, 0, len(packed), size, len(name), 0)
+def make_zip(name: str, packed: bytes, content: bytes, method: int) -> bytes:
+    """Return a zip file with one member that is already compressed."""
+    sizes = zlib.crc32(content), len(packed), len(content)
+    fields = struct.pack("<HHHHHIIIHH", 20, 0, method, 0, 33, *sizes, len(name), 0)
     local = b"PK\3\4" + fields + name.encode() + packed
     central = b"PK\1\2\x14\0" + fields + struct.pack("<HHHII", 0, 0, 0, 0, 0) + name.encode()
     return local + central + b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(central), len(local), 0)

@@ -13,7 +13,7 @@ import pytest
 from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError
 from proctor.interop.formats import read_file
-from proctor.interop.writers.inspect_log import InspectReporter
+from proctor.interop.writers.inspect_log import InspectReporter, make_log
 from proctor.interop.writers.promptfoo_csv import PromptfooReporter
 from proctor.records.run import EvaluatorSpec, RunMetadata, TargetSpec
 from proctor.records.sample import Sample
@@ -76,6 +76,16 @@ def test_an_inspect_log_has_the_keys_that_inspect_requires() -> None:
     with pytest.raises(ConfigError) as caught:
         InspectReporter().generate(make_report("a", "b"))
     assert caught.value.fix == "proctor report run-1@a --format inspect"
+
+
+def test_an_inspect_log_has_the_parts_of_messages() -> None:
+    """Parts that Inspect knows stay parts, and others become text; a chat as input is a list of messages."""
+    parts = [{"type": "text", "text": "What is it?"}, {"type": "image", "image": "data:image/png;base64,AA=="}]
+    chat = [{"role": "user", "content": parts}]
+    trial = Trial(Sample("1", chat), "a dot", session=Session([Message("user", [*parts, {"type": "audio"}])]))
+    (sample,) = make_log(EvalReport([EvalResult(trial)]))["samples"]
+    assert sample["input"] == chat
+    assert sample["messages"][0]["content"] == [*parts, {"type": "text", "text": '{"type":"audio"}'}]
 
 
 def test_inspect_ai_reads_the_log(tmp_path: Path) -> None:

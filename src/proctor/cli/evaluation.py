@@ -81,8 +81,10 @@ dataset_options = combine(
     option("--delimiter CHAR", "Split the cells of a CSV file at CHAR. Example: ';'."),
     option(
         "--dataset-format NAME",
-        "Read the dataset in this format. Samples: jsonl, json, csv, tsv, or a plugin's name. Logs and traces, which "
-        "need no target: claude-code, gemini, codex, qwen, openai, langchain, otlp, langfuse, proctor, or auto. "
+        "Read the dataset in this format. Samples: jsonl, json, csv, tsv, a format of proctor import, or a plugin's "
+        "name. Logs and traces, which need no target: claude-code, gemini, codex, qwen, copilot-cli, vscode-chat, "
+        "chatgpt, claude-ai, openai, langchain, pydantic-ai, openai-agents, smolagents, crewai, atif, otlp, langfuse, "
+        "proctor, or auto. "
         "Default: detected from the file name and content. Without --output, --format is an alias of this option.",
         into="form",
     ),

@@ -17,6 +17,7 @@ from proctor.comparison.sides import Side
 from proctor.comparison.statistics import request_metrics
 from proctor.errors import ConfigError, ProctorError, suggest_name
 from proctor.records.formatting import format_count
+from proctor.records.run import IMPORTED
 from proctor.records.sample import Sample
 from proctor.reports.summary import describe_status
 from proctor.version import VERSION
@@ -41,6 +42,8 @@ def require_complete_run(report: EvalReport) -> None:
             fix = f"collect its results: proctor collect {run.run_id} --requests ADDRESS"
         elif run.status == "running":
             fix = f"wait until it ends; if it was killed, continue it: {resume}"
+        elif run.target.kind == IMPORTED:
+            fix = "import the complete file: proctor import FILE"
         else:
             fix = f"continue {run.rescored_from or 'it'}: {resume}"
             if run.rescored_from is not None:

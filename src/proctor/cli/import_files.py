@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from proctor.cli import options as cli
-from proctor.errors import ConfigError, Problem, UsageError
+from proctor.errors import ConfigError, Problem, ProctorError, UsageError
 from proctor.records.formatting import format_count
 
 if TYPE_CHECKING:
@@ -66,39 +66,62 @@ def command(
     proctor import logs/*.eval --name nightly
     proctor import promptfooconfig.yaml --eval-file eval.yaml
     """
-    from proctor.interop.formats import list_files, read_file
+    from proctor.interop.formats import list_files
 
     if target is not None and eval_file is None:
         raise ConfigError(
             "--target needs --eval-file", fix=f"add --eval-file eval.yaml, or use proctor run --target {target}"
         )
-    files = [(path, read_file(path, file_format)) for path in paths]
+    files = _read_files(paths, file_format)
     # A file that another one includes, such as the samples of its results, is not imported twice.
     included = {part.resolve() for path, file in files for part in list_files(path, file.format) if part != path}
     files = [(path, file) for path, file in files if path.resolve() not in included]
     if target is not None:
         files = [(path, msgspec.structs.replace(file, target=target, configurations={})) for path, file in files]
     content: dict[str, Any]
+    stored: list[list[StoredImport]] = []
     if dataset is not None or eval_file is not None:
         content = _write_files(files, dataset, eval_file, name, history, dry_run=dry_run)
     else:
-        content = _store_runs(files, history, name, dry_run=dry_run)
+        stored, content = _store_runs(files, history, name, dry_run=dry_run)
     if as_json:
         cli.print_json(content)
     elif "runs" in content:
-        _show_runs(files, content["runs"], dry_run=dry_run)
+        _show_runs(files, stored, dry_run=dry_run)
     else:
         _show_written(files, content)
 
 
+def _read_files(paths: tuple[Path, ...], file_format: str | None) -> list[tuple[Path, ImportedFile]]:
+    """Read all files before any is stored; one error lists those that cannot be read."""
+    from proctor.interop.formats import read_file
+
+    files: list[tuple[Path, ImportedFile]] = []
+    errors: list[tuple[Path, ProctorError]] = []
+    for path in paths:
+        try:
+            files.append((path, read_file(path, file_format)))
+        except ProctorError as error:
+            if len(paths) == 1:
+                raise
+            errors.append((path, error))
+    if errors:
+        problems = [Problem(error.where or str(path), error.what, error.fix) for path, error in errors]
+        what = f"{len(errors):,} of {len(paths):,} files cannot be read; nothing was stored"
+        raise UsageError(what, problems=problems, fix=f"leave it out, or: {problems[0].fix}")
+    return files
+
+
 def _store_runs(
     files: list[tuple[Path, ImportedFile]], history: str | None, name: str | None, *, dry_run: bool
-) -> dict[str, Any]:
+) -> tuple[list[list[StoredImport]], dict[str, Any]]:
     from proctor.wiring.open_history import open_history
     from proctor.wiring.store_imports import store_file
 
     store = None if dry_run else open_history(history)
-    runs = {str(path): list(store_file(imported, path, store, name=name)) for path, imported in files}
+    stored = [list(store_file(imported, path, store, name=name)) for path, imported in files]
+    # A file that is named twice is new the first time.
+    runs = dict(reversed([(str(path), group) for (path, _), group in zip(files, stored, strict=True)]))
     described = [
         {
             "file": path,
@@ -110,16 +133,15 @@ def _store_runs(
         }
         for path, imported in files
     ]
-    return {"files": described, "runs": runs}
+    return stored, {"files": described, "runs": runs}
 
 
-def _show_runs(files: list[tuple[Path, ImportedFile]], runs: dict[str, list[StoredImport]], *, dry_run: bool) -> None:
+def _show_runs(files: list[tuple[Path, ImportedFile]], groups: list[list[StoredImport]], *, dry_run: bool) -> None:
     from proctor.reports.listing import show_imported
 
-    for path, imported in files:
+    for (path, imported), stored in zip(files, groups, strict=True):
         version = f" {imported.version}" if imported.version else ""
         title = f"{path} ({imported.format}{version}): {format_count(len(imported.samples), 'sample')}"
-        stored = runs[str(path)]
         if not stored:
             click.echo(f"{title} and no run. To evaluate your program on them:")
             where, checks = shlex.quote(str(path)), "" if _has_checks(imported) else " -e exact_match"
@@ -132,9 +154,9 @@ def _show_runs(files: list[tuple[Path, ImportedFile]], runs: dict[str, list[Stor
         warnings = dict.fromkeys([*imported.warnings, *(text for run in stored for text in run.warnings)])
         for warning in warnings:
             click.echo(f"  note: {cli.display_name(warning)}")
-    stored_runs = [run for group in runs.values() for run in group if run.stored]
-    if stored_runs:
-        click.echo(f"next: proctor show {stored_runs[-1].run_id}")
+    run_ids = [run.run_id for group in groups for run in group if run.stored]
+    if run_ids:
+        click.echo(f"next: proctor show {run_ids[-1]}")
 
 
 def _has_checks(imported: ImportedFile) -> bool:
@@ -211,6 +233,9 @@ def _make_eval_file(files: list[tuple[Path, ImportedFile]], dataset: Path, eval_
         content["configurations"] = configurations
     if unique:
         content["evaluators"] = unique
+    epochs = max((r.trial.epoch for file in imported for run in file.runs for r in run.results), default=0) + 1
+    if epochs > 1:
+        content["run"] = {"epochs": epochs}
     lines = [f"{HEADING} {' '.join(str(path) for path, _ in files)}"]
     lines += [f"# {text}" for text in _list_warnings(files)]
     if not target:

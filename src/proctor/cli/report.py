@@ -52,7 +52,8 @@ def command(run: str, *, formats: tuple[str, ...], output: str, settings: tuple[
     proctor report latest --output run.csv
     proctor report main --format markdown --format junit --output reports
     proctor report --format csv --output -  print it
-    proctor report --format every-eval-ever --output shared --option model=openai/gpt-5
+    proctor report --format every-eval-ever --output shared \\
+      --option model=openai/gpt-5 --option organization=Lab --option relationship=third_party
     """
     from proctor.cli.outputs import OutputType, check_file, check_folder
     from proctor.wiring.compare_runs import open_report
@@ -61,6 +62,9 @@ def command(run: str, *, formats: tuple[str, ...], output: str, settings: tuple[
     names = formats or [FORMATS_BY_ENDING.get(Path(output).suffix.lower(), DEFAULT_FORMAT)]
     selected = select_formats(names, cli.parse_pairs(settings, "--option", "NAME=VALUE"))
     paths = _choose_paths(selected, output)
+    if paths and paths[0].suffix.lower() == ".eval":
+        fix = f"name a .json file: --output {paths[0].with_suffix('.json')}"
+        raise ConfigError("a .eval file is an archive, and the log is written as JSON", where="--output", fix=fix)
     for path, report_format in zip(paths, selected, strict=False):
         if report_format.is_folder:
             check_folder(path, "--output")

@@ -309,6 +309,8 @@ def _describe_session(name: str, session: ImportedSession) -> Iterator[tuple[str
     for key in ("title", "started_at", "ended_at", "scores"):
         if session.recorded.get(key) is not None:
             yield key.removesuffix("_at"), session.recorded[key]
+    if session.error is not None:
+        yield "error", session.error
     usage = session.session.known_usage()
     if usage is not None and usage.total_tokens is not None:
         cached = f", {usage.cached_tokens:,} of them from a cache" if usage.cached_tokens else ""

@@ -38,9 +38,10 @@ _CLUSTER_KEYS = (TASK, "conversation_id", "session_id", "thread_id", "sub_agent_
 class SessionDataset:
     """Samples from recorded sessions, with the recorded results in their metadata.
 
-    The metadata has `output`, `session` and `usage`, which a run without a target uses, and other recorded values
-    (scores, model, title, times). The path is a file or a folder, compressed or not. The format is detected for each
-    file, unless `format` names it. Duplicate ids get a numeric suffix; `session_id` selects one session.
+    The metadata has `output` (or `error`, if the session ended with one), `session` and `usage`, which a run without a
+    target uses, and other recorded values (scores, model, title, times). The path is a file or a folder, compressed or
+    not. The format is detected for each file, unless `format` names it. Duplicate ids get a numeric suffix;
+    `session_id` selects one session.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -186,6 +187,10 @@ def make_sample(imported: ImportedSession, name: str) -> Sample[Any, Any]:
         "source": imported.source,
         "session_id": imported.id,
     }
+    if imported.error is not None:
+        # A recording has an output or an error; the session has the last answer.
+        metadata["error"] = f"the recorded session ended with an error: {imported.error}"
+        del metadata["output"]
     usage = imported.session.known_usage()
     if usage is not None:
         metadata["usage"] = {key: n for key, n in msgspec.structs.asdict(usage).items() if n is not None}

@@ -16,7 +16,7 @@ from proctor.core.optional import require
 from proctor.core.resources import describe_conversion, describe_decode_error, describe_json_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.datasets.files import open_data, read_numbered_lines
-from proctor.errors import DatasetError
+from proctor.errors import DatasetError, ProctorError
 from proctor.sessions.importers.session_files import REPAIRED, decode_line
 
 MAX_BYTES = 512 * 1024 * 1024
@@ -140,10 +140,15 @@ class ZipReader:
         try:
             with self._open(info) as stream:
                 data: bytes = stream.read(self._remaining + 1)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, struct.error) as error:
+        except ProctorError:
+            raise
+        except Exception as error:
+            # Each decompressor has errors of its own.
             raise damaged_file(f"the member cannot be decompressed: {error}", where) from None
         if len(data) > self._remaining:
             raise damaged_file(f"the members are larger than {MAX_BYTES:,} bytes in all", where, "split the file")
+        if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
+            raise damaged_file("the member is damaged: its size or its checksum (CRC-32) is wrong", where)
         self._remaining -= len(data)
         return data
 
@@ -169,5 +174,5 @@ def _open_zstandard(file: BinaryIO) -> Any:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         zstandard = require("zstandard", extra="inspect", why="this file is compressed with Zstandard; reading it")
-        return zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(file)
+        return zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(file, read_across_frames=True)
     return zstd.ZstdFile(file)

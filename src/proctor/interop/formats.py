@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -65,6 +66,13 @@ def recognize_format(path: Path) -> str | None:
 def read_file(path: Path, format: str | None = None) -> ImportedFile:  # noqa: A002
     """Read a file of another tool; without a `format`, the name and the first bytes decide."""
     name = recognize_format(path) if format is None else format
+    if name is None and path.is_dir():
+        pattern = next((f"*{file.suffix}" for file in sorted(path.iterdir()) if file.is_file() and file.suffix), "*")
+        raise DatasetError(
+            "this is a folder, and none that a tool writes as a whole",
+            where=str(path),
+            fix=f"import its files: proctor import {shlex.quote(str(path))}/{pattern}",
+        )
     if name is None:
         raise DatasetError(
             f"the format is not recognized; tried: {', '.join(READERS)}",

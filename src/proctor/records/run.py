@@ -61,6 +61,8 @@ class HistoryInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outputs: int = 0
 
 
+# The kind of target of a run that another tool made.
+IMPORTED = "imported"
 RunStatus = Literal["running", "submitted", "completed", "interrupted", "failed"]
 OnError = Literal["continue", "raise"]
 Redact = Literal["secrets", "personal", "nothing"]

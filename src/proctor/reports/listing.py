@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -144,7 +145,9 @@ def _print_table(
     lines = align_columns([(*row, text) for row, text in zip(rows, last, strict=True)], 0, right=right)
     if max(map(cell_len, lines)) > console.width:
         below = [f"\n  {text}" if text else "" for text in ("", *last[1:])]
-        lines = align_columns(rows, console.width, right=right, shrinkable=shrinkable)
+        # Without a terminal or COLUMNS there is no width: a file or another program gets whole names.
+        has_width = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+        lines = align_columns(rows, console.width, right=right, shrinkable=shrinkable if has_width else ())
         lines = [text + more for text, more in zip(lines, below, strict=True)]
     # rich would end the program on a closed pipe, so its output is captured and printed here.
     with console.capture() as captured:

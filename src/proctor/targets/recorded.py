@@ -18,6 +18,7 @@ from proctor.records.sample import Sample
 from proctor.records.session import Session, Usage
 from proctor.records.trial import Configuration, Reply
 from proctor.records.validation import explain
+from proctor.sessions import current as sessions
 
 CONFIGURATION, OUTPUT, RECORDED = "configuration", "output", "recorded"
 _BOM = b"\xef\xbb\xbf"
@@ -259,11 +260,15 @@ def add_configuration_option(configuration: Configuration) -> Configuration:
 
 def _read_metadata(sample: Sample[Any, Any], configuration: str | None, per_configuration: bool) -> Reply:
     recorded = _select_metadata(sample, configuration, per_configuration)
-    if OUTPUT not in recorded:
-        if recorded.get("error") is not None:
-            raise CallFailed(str(recorded["error"]))
-        raise CallFailed(f"sample {sample.id!r} has no output recorded in its metadata")
     usage = _read_usage(recorded.get("usage"))
+    if OUTPUT not in recorded:
+        if recorded.get("error") is None:
+            raise CallFailed(f"sample {sample.id!r} has no output recorded in its metadata")
+        for event in recorded["session"] if isinstance(recorded.get("session"), Session) else ():
+            sessions.record(event)
+        failure = CallFailed(str(recorded["error"]))
+        failure.usage = usage
+        raise failure
     fields = {key: recorded[key] for key in ("session", "latency_ms") if key in recorded}
     try:
         recording = msgspec.convert({"id": sample.id, **fields}, Recording)

@@ -20,11 +20,10 @@ from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.ports import History
 from proctor.records.metric import MetricValue
 from proctor.records.results import Counts, ResultList
-from proctor.records.run import DatasetInfo, EvaluatorSpec, Provenance, RunMetadata, RunOptions, TargetSpec
+from proctor.records.run import IMPORTED, DatasetInfo, EvaluatorSpec, Provenance, RunMetadata, RunOptions, TargetSpec
 from proctor.records.sample import MAX_TAGS, Sample
 from proctor.records.trial import EvalResult
 
-IMPORTED = "imported"
 DIGEST_DIGITS = 12
 # The tool's number and Proctor's may differ by rounding to three decimals, or by this fraction.
 TOLERANCE = 0.0005
@@ -111,11 +110,15 @@ def make_report(
     results = [redact_result(_rename_scores(result), redaction) for result in _sort_results(run, warnings)]
     started_at = run.started_at or datetime.fromtimestamp(path.stat().st_mtime, UTC)
     finished_at = run.finished_at or (started_at if run.status == "completed" else None)
+    is_partial = run.total is not None and run.total > len(results)
+    if is_partial:
+        count = f"{len(results):,} of {run.total:,} results"
+        warnings.append(f"the file has {count}: the numbers of the whole run may differ")
     metadata = RunMetadata(
         run_id,
         name or run.name or imported.format,
         started_at,
-        run.status,
+        "interrupted" if is_partial and run.status == "completed" else run.status,
         finished_at,
         max(0.0, (finished_at - started_at).total_seconds()) if finished_at else 0.0,
         max(run.total or 0, len(results)),

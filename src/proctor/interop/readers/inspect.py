@@ -36,6 +36,7 @@ _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no"
 _ATTACHMENTS = ("attachment://", "tc://")
 # The message of an error is the representation of its exception.
 _EXCEPTION = re.compile(r"""(\w+)\((?:(['"])(.*)\2)?\)""", re.DOTALL)
+_CHOICES = "the choices of a sample are in its metadata, so a target does not see them; add them to its input"
 _SCORING = ("scorer", "scorers")
 _COUNTED = ("input_tokens", "output_tokens")
 _NO_FRACTION = "a value is not a number from 0 to 1, so it is no score"
@@ -62,6 +63,7 @@ def read(path: Path) -> ImportedFile:
     untranslated: list[str] = []
     results = tuple(_read_result(as_mapping(sample), spec, warnings) for sample in logged)
     samples = {result.sample_id: result.trial.sample for result in results}
+    untranslated += [_CHOICES for sample in samples.values() if "choices" in sample.metadata]
     evaluators = translate_checks(NAME, (name for name, _ in _list_scorers(spec)), untranslated, "scorer")
     run = _read_run(header, spec, results)
     version = as_text(as_mapping(spec.get("packages")).get("inspect_ai")) or ""

@@ -15,7 +15,7 @@ from proctor.core.clock import Clock, SystemClock
 from proctor.errors import ConfigError, Problem
 from proctor.records import codec
 from proctor.records.numbers import is_number
-from proctor.records.run import EvaluatorSpec, RunMetadata
+from proctor.records.run import IMPORTED, EvaluatorSpec, RunMetadata
 from proctor.records.score import Score
 from proctor.records.session import Message, ModelCall, Session, ToolCall
 from proctor.records.trial import EvalResult
@@ -148,7 +148,7 @@ class _Record:
                 "evaluator_relationship": facts["relationship"],
                 "additional_details": {"run_id": metadata.run_id, "status": metadata.status},
             },
-            "eval_library": {"name": "proctor", "version": VERSION},
+            "eval_library": _describe_library(metadata),
             "model_info": {
                 "name": facts["model"].partition("/")[2],
                 "id": facts["model"],
@@ -191,8 +191,8 @@ class _Record:
                 "additional_details": _describe_dataset(metadata),
             },
             "metric_config": {
-                "evaluation_description": f"mean score of {spec.uses}",
-                "metric_id": f"proctor.{spec.uses}",
+                "evaluation_description": f"mean score of {_describe_evaluator(spec)}",
+                "metric_id": f"{_describe_library(metadata)['name']}.{name}",
                 "metric_name": name,
                 "metric_kind": "pass_rate" if is_binary else "mean_score",
                 "metric_unit": "proportion",
@@ -265,7 +265,7 @@ class _Record:
             ],
             "evaluation": {"score": score.value, "is_correct": score.passed},
             "metadata": {
-                "epoch": str(trial.epoch),
+                "epoch": str(trial.epoch + 1),
                 **{str(key): _to_text(value) for key, value in sample.metadata.items()},
                 **({"reason": score.reason} if score.reason else {}),
             },
@@ -288,6 +288,20 @@ class _Record:
 
 def _is_verdict(score: Score | None) -> bool:
     return score is not None and score.ok and score.value is not None
+
+
+def _describe_evaluator(spec: EvaluatorSpec) -> str:
+    """Return the name of an evaluator, with its type if that says more; an imported one has only a name."""
+    is_plain = spec.uses == spec.name or spec.uses.startswith(IMPORTED)
+    return spec.name if is_plain else f"{spec.name} ({spec.uses})"
+
+
+def _describe_library(metadata: RunMetadata) -> dict[str, str]:
+    """Return the tool that made the results: that of the file for an imported run."""
+    if metadata.target.kind != IMPORTED:
+        return {"name": "proctor", "version": VERSION}
+    tool = metadata.tags.get(IMPORTED, "unknown")
+    return {"name": tool, "version": metadata.provenance.packages.get(tool, "unknown")}
 
 
 def _describe_dataset(metadata: RunMetadata) -> dict[str, str]:

@@ -17,6 +17,9 @@ from proctor.records.session import Message, Session, ToolCall, Usage
 from proctor.records.trial import EvalResult
 
 VERSION = 2
+# The content parts of Inspect, and the texts that they must have.
+PARTS = {"text": ["text"], "reasoning": ["reasoning"], "image": ["image"], "audio": ["audio", "format"]}
+ROLES = ("system", "user", "assistant")
 STATUSES = {"completed": "success", "failed": "error", "interrupted": "cancelled"}
 
 
@@ -107,7 +110,7 @@ def _describe_sample(result: EvalResult, model: str) -> dict[str, Any]:
     content: dict[str, Any] = {
         "id": sample.id,
         "epoch": trial.epoch + 1,
-        "input": _to_text(sample.input),
+        "input": _describe_input(sample.input),
         "target": _describe_target(sample.expected),
         "messages": messages,
         "output": {
@@ -131,6 +134,14 @@ def _describe_sample(result: EvalResult, model: str) -> dict[str, Any]:
     return content
 
 
+def _describe_input(value: Any) -> str | list[dict[str, Any]]:
+    """Return an input as text, or as messages if it is a list of them."""
+    is_chat = (
+        isinstance(value, list) and value and all(isinstance(m, Mapping) and m.get("role") in ROLES for m in value)
+    )
+    return [{**m, "content": _describe_content(m.get("content"))} for m in value] if is_chat else _to_text(value)
+
+
 def _describe_target(expected: Any) -> str | list[str]:
     if isinstance(expected, list | tuple):
         return [_to_text(item) for item in expected]
@@ -148,7 +159,7 @@ def _list_messages(session: Session) -> Iterator[dict[str, Any]]:
         if isinstance(event, Message) and event.role != "tool":
             calls = [_describe_call(call, f"{number}-{index}") for index, call in enumerate(event.tool_calls)]
             requested |= {call["id"]: number for call in calls}
-            message: dict[str, Any] = {"role": event.role, "content": _to_text(event.content)}
+            message: dict[str, Any] = {"role": event.role, "content": _describe_content(event.content)}
             if event.role == "assistant":
                 message |= {"source": "generate", **({"tool_calls": calls} if calls else {})}
             yield message
@@ -159,6 +170,20 @@ def _list_messages(session: Session) -> Iterator[dict[str, Any]]:
             error = {"error": {"type": "unknown", "message": event.error}} if event.error is not None else {}
             result = "" if event.result is None else _to_text(event.result)
             yield {"role": "tool", "content": result, "tool_call_id": call["id"], "function": event.name, **error}
+
+
+def _describe_content(content: Any) -> str | list[dict[str, Any]]:
+    """Return the parts of a message as Inspect has them; parts that it does not know become text."""
+    if not isinstance(content, list | tuple):
+        return _to_text(content)
+    return [_describe_part(codec.to_plain(part)) for part in content]
+
+
+def _describe_part(part: Any) -> dict[str, Any]:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if kind in PARTS and all(isinstance(part.get(key), str) for key in PARTS[kind]):
+        return dict(part)
+    return {"type": "text", "text": _to_text(part)}
 
 
 def _describe_call(call: ToolCall, number: str) -> dict[str, Any]:

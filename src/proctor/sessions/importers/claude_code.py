@@ -20,6 +20,7 @@ from proctor.sessions.genai.values import BREAK, parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
 from proctor.sessions.importers.json_values import (
     as_count,
+    as_list,
     as_mapping,
     as_number,
     as_text,
@@ -228,6 +229,17 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
         yield _SessionReader(group).read(source)
 
 
+def _read_error(result: Mapping[str, Any]) -> str | None:
+    """Return the error in the last line of a session: its kind and the reasons; None for a success."""
+    if result.get("is_error") is not True:
+        return None
+    kind = as_text(result.get("subtype"))
+    reasons = as_list(result.get("errors")) or [result.get("result")]
+    # An error of the API has the kind "success".
+    parts = [kind if kind != "success" else None, *reasons]
+    return ": ".join(str(part) for part in parts if part) or "the session ended with an error"
+
+
 class _SessionReader:
     def __init__(self, lines: Sequence[LogLine]) -> None:
         self._builder = SessionBuilder()
@@ -265,7 +277,9 @@ class _SessionReader:
             recorded["tokens"] = {"once_a_message": dict(total), "of_all_lines": dict(self._line_tokens)}
         self._add_totals()
         imported = self._builder.build(session_id, NAME, source)
-        return imported if self._result is None else msgspec.structs.replace(imported, is_named=True)
+        if self._result is None:
+            return imported
+        return msgspec.structs.replace(imported, is_named=True, error=_read_error(self._result))
 
     def _add_totals(self) -> None:
         """Add the tokens and the cost by model that the result states, which include sub-agents."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from proctor.records.session import ToolCall, Usage
 from proctor.sessions.genai.values import parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, flatten_lists, flatten_values
@@ -22,6 +24,7 @@ _SPEAKERS = {"system.message": "system", "user.message": "user", "assistant.mess
 _CALL_START, _CALL_END = "tool.execution_start", "tool.execution_complete"
 _MARKS = (_START, _SHUTDOWN, _CALL_START, _CALL_END, *_SPEAKERS)
 # Prefixes of events that are neither messages nor calls.
+_FAILURES = ("session.error", "abort")
 _OTHER_EVENTS = ("session.", "assistant.", "tool.", "hook.", "subagent.", "skill.", "system.", "user.", "abort")
 
 
@@ -50,6 +53,19 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
         yield _SessionReader(lines).read(source)
 
 
+def _find_last_error(values: Iterable[Any]) -> str | None:
+    """Return the error that a session ended with; None if the agent continued after it."""
+    error = None
+    for value in values:
+        event_type = _get_type(value)
+        if event_type in _FAILURES:
+            data = value["data"]
+            error = as_text(data.get("message")) or as_text(data.get("reason")) or event_type
+        elif event_type == "assistant.message":
+            error = None
+    return error
+
+
 class _SessionReader:
     def __init__(self, lines: Sequence[tuple[int, Any]]) -> None:
         self._builder = SessionBuilder()
@@ -61,7 +77,8 @@ class _SessionReader:
         for line, value in self._lines:
             self._read_event(line, value)
         session_id = as_text(self._builder.recorded.get("sessionId"))
-        return self._builder.build(session_id, NAME, source)
+        error = _find_last_error(value for _, value in self._lines)
+        return msgspec.structs.replace(self._builder.build(session_id, NAME, source), error=error)
 
     def _read_event(self, line: int, value: Any) -> None:
         builder, event_type = self._builder, _get_type(value)

@@ -22,7 +22,7 @@ class ImportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     `id` is the id of the session in the log, `source` the file or file:line. `recorded` contains other data of the log:
     scores, model, title, times, tags. `unknown_parts` counts, by type, the elements that the importer does not
     understand; each is a `CustomEvent` of the session. `is_named` is True if the log identifies the session explicitly,
-    so that it may be empty.
+    so that it may be empty. `error` is the error that the session ended with.
     """
 
     id: str
@@ -34,6 +34,7 @@ class ImportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     recorded: dict[str, Any] = {}
     unknown_parts: dict[str, int] = {}
     is_named: bool = False
+    error: str | None = None
 
 
 def wrap_raw_event(kind: str, data: Any) -> CustomEvent:

@@ -77,7 +77,15 @@ def _read_trace(trace_id: str | None, items: Sequence[tuple[int, Any]], source: 
     # Inner spans end first, but the agent's messages are in order of their start.
     for line, span in sorted(spans, key=lambda entry: _start_time(entry[1])):
         _add_span(builder, transcript, line, span)
-    return msgspec.structs.replace(builder.build(trace_id, NAME, source), is_named=trace_id is not None)
+    error = next((error for _, span in spans if (error := _find_run_error(span)) is not None), None)
+    return msgspec.structs.replace(builder.build(trace_id, NAME, source), is_named=trace_id is not None, error=error)
+
+
+def _find_run_error(span: Mapping[str, Any]) -> str | None:
+    """Return the error of an agent, a turn or the whole task: it ends the run, unlike errors of tools and handoffs."""
+    data, error = span["span_data"], span.get("error")
+    is_run = data.get("type") == "agent" or as_mapping(data.get("data")).get("sdk_span_type") in ("turn", "task")
+    return (as_text(as_mapping(error).get("message")) or CALL_FAILED) if error and is_run else None
 
 
 def _start_time(span: Mapping[str, Any]) -> str:

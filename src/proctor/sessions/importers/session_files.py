@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import os
+import shlex
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
@@ -273,7 +274,7 @@ class SessionFiles:
             f"add --format with one of: {', '.join(FORMATS)}"
             if self._values_read
             else "pass a chat log or a trace, as JSON"
-        )
+        ) + f"; for a file of an evaluation tool: proctor import {shlex.quote(where)}"
         by_file = self.read_problems.by_file
         if len(by_file) == 1 and by_file[0].where == where:
             return DatasetError(f"no session could be read: {by_file[0].what}", where=where, fix=fix)

@@ -53,7 +53,12 @@ def _read_run(pending: PendingSession) -> ImportedSession:
     steps = recorded.pop("steps") if _is_run(pending.value) else pending.value
     answers = [answer for number, step in enumerate(steps, start=1) for answer in _add_step(builder, number, step)]
     builder.recorded = recorded
-    imported = builder.build(None, NAME, pending.location, pending.strays)
+    state = as_text(recorded.get("state"))
+    is_failed = state is not None and state != "success"
+    imported = msgspec.structs.replace(
+        builder.build(None, NAME, pending.location, pending.strays),
+        error=f"the run ended with {state}" if is_failed else None,
+    )
     if (output := recorded.get("output")) is not None:
         answers.append(output)
     return msgspec.structs.replace(imported, output=answers[-1]) if answers else imported
