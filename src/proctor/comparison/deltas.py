@@ -70,7 +70,7 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numb
         a_mean, b_mean = mean([*a_numbers.values()]), mean([*b_numbers.values()])
     absolute = evidence.difference
     p, method = evidence.probability()
-    if is_latency_of_two_runs(name, a, b):
+    if absolute is not None and is_latency_of_two_runs(name, a, b):
         p, method = None, DIFFERENT_MOMENTS
     b_clusters = evidence.clusters if evidence.second_clusters is None else evidence.second_clusters
     clusters = None if evidence.clusters is None else len({*evidence.clusters, *(b_clusters or ())})
@@ -150,7 +150,7 @@ def _compute_statistic(
     index: int, a: Side, b: Side, name: str, better: Mapping[str, bool | None], min_difference: float
 ) -> _Candidate:
     delta = compare_statistic(a, b, name).make_delta(name)
-    if is_latency_of_two_runs(name, a, b):
+    if delta.absolute is not None and is_latency_of_two_runs(name, a, b):
         delta = msgspec.structs.replace(delta, p=None, method=f"{delta.method}; {DIFFERENT_MOMENTS}")
     statistic = a.statistics.get(name) or b.statistics[name]
     described_delta = _describe_scale(delta, statistic.kind, statistic.higher_is_better, better, min_difference)
