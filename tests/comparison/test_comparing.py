@@ -196,6 +196,7 @@ def test_notes_tell_what_makes_two_runs_unlike() -> None:
     actual = compare(passes("new", 1, run=item), passes("old", 1, run=other))
     assert [note.split(":")[0] for note in actual.notes] == [
         "new was stopped as soon as its gate was decided",
+        "fewer than 5 clusters",
         "old is not complete (interrupted)",
         "the datasets are not the same",
         "new has 3 epochs and old has 1",
@@ -312,3 +313,15 @@ def test_a_run_without_latencies_has_no_remark_about_their_moment() -> None:
     comparison = compare(new.side(), untimed)
     assert comparison.metrics["latency_ms.mean"].a is not None
     assert DIFFERENT_MOMENTS not in str(comparison)
+
+
+def test_epochs_of_few_samples_have_no_interval_in_reports_and_comparisons() -> None:
+    """Four samples are fewer than 5 clusters, whatever the number of epochs; five are enough."""
+    for count, has_interval in ((4, False), (5, True)):
+        samples = [Sample(str(i), "a", "A" if i % 2 else "B") for i in range(count)]
+        new, old = (evaluate(str.upper, samples, ["exact_match"], epochs=3) for _ in range(2))
+        comparison = compare(new.side(), old.side())
+        delta = comparison.metrics["pass_rate"]
+        intervals = (new.metrics["pass_rate"].interval, delta.a_interval, delta.b_interval)
+        assert [interval is not None for interval in intervals] == [has_interval] * 3
+        assert any("fewer than 5 clusters" in note for note in comparison.notes) is not has_interval

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.comparison.compare import compare_all
 from proctor.comparison.flips import add_flip_texts
 from proctor.comparison.sides import Side
 from proctor.errors import EvaluatorError, UsageError, suggest_name
@@ -23,7 +22,7 @@ from proctor.records.trial import EvalResult
 from proctor.reports import summary
 from proctor.reports.format import excerpt, format_interval, format_metric, single_line
 from proctor.reports.transcript import render_transcripts
-from proctor.wiring.compare_runs import build_sides, open_pair, open_report, pair_configurations
+from proctor.wiring.compare_runs import build_sides, compare_sides, open_pair, open_report, pair_configurations
 from proctor.wiring.open_history import current_status, load_report, select_results
 from proctor.wiring.registry import Registry
 
@@ -196,7 +195,7 @@ def _compare(history: History, new: str, reference: str) -> Iterator[tuple[Compa
     """Compare all common configurations."""
     pairs, _ = pair_configurations(*open_pair(new, reference, history=history))
     sides = [build_sides(*pair) for pair in pairs]
-    return zip(compare_all(sides), sides, strict=True)
+    return zip(compare_sides(sides), sides, strict=True)
 
 
 def _list_cases(cases: Sequence[tuple[str, Flip]], include_content: bool) -> tuple[list[str], list[str]]:
