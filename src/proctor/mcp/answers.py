@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.comparison.flips import add_flip_texts
+from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side
 from proctor.errors import EvaluatorError, UsageError, suggest_name
 from proctor.evaluators.cards import load_cards
@@ -53,7 +54,9 @@ def list_runs(history: History, name: str | None = None, limit: int = 10, offset
     for stored in runs[:limit]:
         run = current_status(history, stored)
         tags = [*baselines.get(run.run_id, ()), *(f"{key}={value}" for key, value in run.tags.items())]
-        facts = [f"{run.run_id} {_name(run.name)}", run.status, *summary.headlines(load_report(history, run.run_id))]
+        facts = [f"{run.run_id} {_name(run.name)}", run.status]
+        facts += [f"rescored from {run.rescored_from}"] if run.rescored_from else []
+        facts += [*summary.headlines(load_report(history, run.run_id))]
         lines.append("; ".join([*facts, *([_name(", ".join(tags))] if tags else [])]))
     if not lines:
         where = f" named {name!r}" if name else ""
@@ -96,9 +99,12 @@ def list_samples(
     """List the samples of a run, worst first: id, outcome, scores; with content also why each did not pass."""
     opened = open_report(run, history)
     selection: dict[str, Any] = {"outcome": outcome, "evaluator": evaluator, "configuration": opened.configuration}
-    results = select_results(opened.report, **selection, offset=offset, limit=limit + 1)
     has_several = len(opened.report.configurations) > 1
-    lines = [_result_line(result, has_several) for result in results[:limit]]
+    results = _select_samples(opened.report, selection, offset, limit + 1)
+    lines = [
+        _result_line(result, has_several, epochs=summary.describe_epochs(opened.report, result))
+        for result in results[:limit]
+    ]
     reasons = [f"{_id(result.sample_id)}: {reason}" for result in results[:limit] if (reason := _reasons(result))]
     contents = {"reasons": "\n".join(reasons)} if include_content else {}
     return Answer(lines or ["no sample matches"], contents, _continue_hint(len(results) > limit, offset + limit))
@@ -109,6 +115,9 @@ def show_sample(
 ) -> Answer:
     """Show one sample: scores and a summary of its session; with content also input, output, expected, reasons."""
     opened = open_report(run, history)
+    has_epochs = summary.count_epochs(opened.report) > 1
+    if not opened.report.results.for_sample(sample):
+        raise UsageError(f"run {opened.report.run_id} has no sample {sample!r}", fix=f"call list_samples(run={run!r})")
     results = select_results(opened.report, sample=sample, configuration=opened.configuration)
     lines, contents = [], {}
     if include_content:
@@ -116,7 +125,7 @@ def show_sample(
         contents = {"input": excerpt(first.input, max_characters)}
         contents |= {} if first.expected is None else {"expected": excerpt(first.expected, max_characters)}
     for number, result in enumerate(results, 1):
-        lines += [_result_line(result, True), *_describe_session(result.trial.session)]
+        lines += [_result_line(result, True, has_epochs=has_epochs), *_describe_session(result.trial.session)]
         if include_content:
             suffix = f" {number}" if len(results) > 1 else ""
             contents |= {f"{name}{suffix}": text for name, text in _list_texts(result, max_characters)}
@@ -158,7 +167,7 @@ def regressed_cases(
         prefix = f"{_name(comparison.a)} " if len(compared) > 1 else ""
         cases += [(prefix, flip) for flip in (*examined, *lost[EXAMINED:])]
     shown, reasons = _list_cases(cases[offset : offset + limit], include_content)
-    hints = [] if include_content else ["reasons: include_content=true"]
+    hints = [] if include_content or not shown else ["reasons: include_content=true"]
     hints += _continue_hint(len(cases) > offset + len(shown), offset + len(shown))
     return Answer([*lines, *shown], {"reasons": "\n".join(reasons)}, hints)
 
@@ -253,11 +262,21 @@ def _score(score: Score) -> str:
     return score.status if score.value is None else f"{score.value:.2f}"
 
 
-def _result_line(result: EvalResult, with_configuration: bool) -> str:
+def _select_samples(report: EvalReport, selection: Mapping[str, Any], offset: int, limit: int) -> list[EvalResult]:
+    """Return the worst epoch of each sample in each configuration, worst first."""
+    if summary.count_epochs(report) < 2:
+        return [*select_results(report, **selection, offset=offset, limit=limit)]
+    worst: dict[tuple[str, str], EvalResult] = {}
+    for result in select_results(report, **selection, limit=report.total):
+        worst.setdefault((result.sample_id, result.trial.configuration), result)
+    return [*worst.values()][offset : offset + limit]
+
+
+def _result_line(result: EvalResult, with_configuration: bool, *, has_epochs: bool = False, epochs: str = "") -> str:
     trial = result.trial
     place = [f"[{_name(trial.configuration)}]"] if with_configuration else []
-    place += [f"epoch {trial.epoch}"] if trial.epoch else []
-    facts = [f"error:{_name(trial.error.kind)}"] if trial.error else []
+    place += [f"epoch {trial.epoch + 1}"] if has_epochs else [f"({epochs})"] if epochs else []
+    facts = [_name(trial.error.kind)] if trial.error else []
     for name, score in result.scores.items():
         mark = "passed" if score.passed else "failed" if score.passed is False else ""
         facts.append(" ".join(filter(None, (_name(name), _score(score), mark))))
@@ -291,7 +310,7 @@ def _list_texts(result: EvalResult, limit: int) -> Iterator[tuple[str, str]]:
 
 
 def _metric_line(name: str, metric: MetricValue) -> str:
-    interval = f" (95% {format_interval(metric)})" if metric.interval else ""
+    interval = f" (95% {format_interval(metric)})" if metric.interval else f" ({metric.note})" if metric.note else ""
     return f"{_name(name)}: {format_metric(metric)}{interval}, {summary.describe_size(metric)}"
 
 

@@ -154,7 +154,8 @@ def _failure_lines(report: EvalReport, width: int) -> Iterator[RenderableType]:
             f"Worst failures ({len(results):,} shown; {report.counts.failed:,} failed{errors})", "bold red", wrap=False
         )
     for result in results:
-        name = summary.label_result(result, len(report.by_configuration) > 1)
+        epochs = summary.describe_epochs(report, result)
+        name = summary.label_result(result, len(report.by_configuration) > 1, epochs)
         yield styled_text(f"  {name}  {summary.describe_verdict(result)}", "bold", wrap=False)
         for label, value in list_result_facts(result):
             yield from _labelled_lines(f"    {label:<9} ", value, width)
