@@ -159,3 +159,23 @@ def test_epochs_count_from_one_and_a_sample_is_listed_once(tmp_path: Path) -> No
     assert f"rescored from {report.run_id}" in toolbox.call("list_runs", {})
     with pytest.raises(ProctorError, match=r"Fix: call list_samples\(run='latest'\)"):
         toolbox.call("show_sample", {"run": "latest", "sample": "q9"})
+
+
+def test_hints_at_contents_are_given_only_where_they_help(history: Path, tmp_path: Path) -> None:
+    """Not with the contents, and not from a server that never sends them; passed samples have no reasons."""
+    sample = {"run": "bad", "sample": "case-005"}
+    assert Toolbox(str(history)).call("show_sample", sample).endswith("texts: include_content=true")
+    assert "include_content" not in Toolbox(str(history)).call("show_sample", {**sample, "include_content": True})
+    assert "include_content" not in Toolbox(str(history), "never").call("show_sample", sample)
+    passed = Toolbox(str(history), "always").call("list_samples", {"run": "good", "limit": 3})
+    assert "no reasons are recorded for these samples\nmore: offset=3" in passed
+
+
+def test_runs_without_a_common_sample_have_no_verdict(tmp_path: Path) -> None:
+    file = tmp_path / "history.db"
+    for name in ("x", "y"):
+        samples = [Sample(f"{name}{i}", "a", "A") for i in range(8)]
+        evaluate(str.upper, samples, ["exact_match"], name=name, history=file)
+    for tool in ("compare_runs", "regressed_cases"):
+        with pytest.raises(ProctorError, match="x and y are not comparable: they have no sample in common"):
+            Toolbox(str(file)).call(tool, {"new": "x", "reference": "y"})

@@ -107,7 +107,9 @@ def list_samples(
     ]
     reasons = [f"{_id(result.sample_id)}: {reason}" for result in results[:limit] if (reason := _reasons(result))]
     contents = {"reasons": "\n".join(reasons)} if include_content else {}
-    return Answer(lines or ["no sample matches"], contents, _continue_hint(len(results) > limit, offset + limit))
+    hints = ["no reasons are recorded for these samples"] if include_content and lines and not reasons else []
+    hints += _continue_hint(len(results) > limit, offset + limit)
+    return Answer(lines or ["no sample matches"], contents, hints)
 
 
 def show_sample(
