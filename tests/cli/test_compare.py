@@ -182,3 +182,17 @@ def test_rank_tells_of_a_run_that_is_not_complete(runs: Project) -> None:
     assert runs.proctor(*item, *more).code == 3
     result = runs.proctor("rank", "pass_rate", "main", "part")
     assert "Note: part is not complete (failed)" in " ".join(result.out.split())
+
+
+def test_runs_without_a_common_sample_need_unpaired(runs: Project) -> None:
+    """No verdict, exit code 2 and a Fix that works: the same command as two groups."""
+    runs.write("others.jsonl", "".join(f'{{"id": "o{n}", "input": {n}, "expected": "right"}}\n' for n in range(30)))
+    target = ("--target", "answers.py:answer", "-e", "exact_match")
+    assert runs.proctor("run", "--dataset", "others.jsonl", *target, "--name", "others", "-q").code == 0
+    result = runs.proctor("compare", "others", "main")
+    assert (result.code, result.out) == (2, "")
+    assert "others and main are not comparable: they have no sample in common" in result.err
+    command = result.err.split("independent groups: ")[1].split()
+    groups = runs.proctor(*command[1:])
+    assert (command[-1], groups.code) == ("--unpaired", 0)
+    assert "All samples of both are compared, as two independent groups." in " ".join(groups.out.split())

@@ -412,3 +412,44 @@ def test_a_run_without_a_single_verdict_is_trouble(project: Project) -> None:
     result = project.proctor("run", "--dataset", "d.jsonl", "--target", "quiet.py:answer", "-e", "exact_match")
     assert result.code == 3
     assert "no sample could be scored" in result.err + result.out
+
+
+def test_options_fill_the_gaps_of_an_eval_file(project: Project) -> None:
+    """A file without evaluators, target or dataset runs with the option; without it the key is missing."""
+    parts = {
+        "dataset": ("dataset: data.jsonl\n", ["--dataset", "data.jsonl"]),
+        "target": ("target: app.py:answer\n", ["--target", "app.py:answer"]),
+        "evaluators": ("evaluators: [exact_match]\n", ["-e", "exact_match"]),
+    }
+    project.write("app.py", "def answer(question):\n    return question\n")
+    project.write("data.jsonl", '{"id": "1", "input": "a", "expected": "a"}\n')
+    for name, (_, options) in parts.items():
+        project.write("e.yaml", "".join(text for other, (text, _) in parts.items() if other != name))
+        assert project.proctor("run", "e.yaml", "-q", *options).code == 0
+        result = project.proctor("run", "e.yaml", "-q")
+        assert (result.code, f"{name} is missing" in result.err) == (2, True)
+
+
+def test_the_eval_file_of_the_folder_is_named_when_it_fills_gaps(project: Project) -> None:
+    """Its evaluators and epochs are named on standard error; `proctor run` alone and complete options say nothing."""
+    project.write("app.py", "def answer(question):\n    return question\n")
+    project.write("data.jsonl", '{"id": "1", "input": "a", "expected": "a"}\n')
+    file = "dataset: data.jsonl\ntarget: app.py:answer\nevaluators: [exact_match, contains]\nrun: {epochs: 3}\n"
+    project.write("eval.yaml", file)
+    item = ["run", "--dataset", "data.jsonl", "--target", "app.py:answer"]
+    line = "using eval.yaml (2 evaluators, epochs 3); to leave it out, add -e exact_match"
+    assert line in project.proctor(*item).err
+    assert "using eval.yaml" not in project.proctor("run").err
+    assert "using eval.yaml" not in project.proctor(*item, "-e", "contains").err
+
+
+def test_a_broken_sample_is_reported_although_all_samples_have_their_evaluators(project: Project) -> None:
+    rows = [f'{{"id": "{n}", "input": "a", "evaluators": ["non_empty"]}}' for n in range(1, 51)]
+    rows[20] = '{"id": "21", "evaluators": ["non_empty"]}'
+    project.write("data.jsonl", "\n".join(rows))
+    project.write("app.py", "def answer(question):\n    return question\n")
+    result = project.proctor("run", "--dataset", "data.jsonl", "--target", "app.py:answer", "-q")
+    assert result.code == 2
+    assert "data.jsonl:21" in result.err
+    assert "input is missing" in result.err
+    assert "no eval file" not in result.err

@@ -10,12 +10,14 @@ import msgspec
 
 from proctor.comparison.compare import compare
 from proctor.comparison.sides import Side, make_side
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS
 from proctor.records.comparison import Comparison, Flip, MetricDelta
 from proctor.records.results import ResultList
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOptions, StoppedEarly
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Failure, Trial
+from proctor.wiring.evaluate import evaluate
 from tests.comparison.made_up import numbers
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -194,6 +196,7 @@ def test_notes_tell_what_makes_two_runs_unlike() -> None:
     actual = compare(passes("new", 1, run=item), passes("old", 1, run=other))
     assert [note.split(":")[0] for note in actual.notes] == [
         "new was stopped as soon as its gate was decided",
+        "fewer than 5 clusters",
         "old is not complete (interrupted)",
         "the datasets are not the same",
         "new has 3 epochs and old has 1",
@@ -298,3 +301,27 @@ def test_a_p_value_of_1_is_also_marked_as_corrected() -> None:
         for name, rate, step in (("new", values, 7), ("old", turned, 5))
     )
     assert "p = 1 corrected for 2 tests" in compare(new, old).answer
+
+
+def test_a_run_without_latencies_has_no_remark_about_their_moment() -> None:
+    """With latencies on both sides the remark is there; without them on one side there is nothing to explain."""
+    new, old = (evaluate(str.upper, [Sample(str(i), "a", "A") for i in range(3)], ["exact_match"]) for _ in range(2))
+    untimed = old.side()
+    metrics = {name: numbers for name, numbers in untimed.metrics.items() if not name.startswith("latency")}
+    untimed = msgspec.structs.replace(untimed, metrics=metrics, statistics={})
+    assert DIFFERENT_MOMENTS in compare(new.side(), old.side()).notes
+    comparison = compare(new.side(), untimed)
+    assert comparison.metrics["latency_ms.mean"].a is not None
+    assert DIFFERENT_MOMENTS not in str(comparison)
+
+
+def test_epochs_of_few_samples_have_no_interval_in_reports_and_comparisons() -> None:
+    """Four samples are fewer than 5 clusters, whatever the number of epochs; five are enough."""
+    for count, has_interval in ((4, False), (5, True)):
+        samples = [Sample(str(i), "a", "A" if i % 2 else "B") for i in range(count)]
+        new, old = (evaluate(str.upper, samples, ["exact_match"], epochs=3) for _ in range(2))
+        comparison = compare(new.side(), old.side())
+        delta = comparison.metrics["pass_rate"]
+        intervals = (new.metrics["pass_rate"].interval, delta.a_interval, delta.b_interval)
+        assert [interval is not None for interval in intervals] == [has_interval] * 3
+        assert any("fewer than 5 clusters" in note for note in comparison.notes) is not has_interval

@@ -11,6 +11,7 @@ import pytest
 from proctor import Sample, SQLiteHistory, compare, evaluate
 from proctor.comparison.contents import content_key
 from proctor.comparison.gates.decision import GateConfig, decide
+from proctor.errors import ConfigError
 from proctor.records.comparison import Comparison
 from proctor.records.session import Message, Session
 from proctor.wiring.open_history import load_report
@@ -54,12 +55,10 @@ def test_samples_that_ask_something_else_are_no_pairs(tmp_path: Path) -> None:
     assert "20 samples have different contents under the same id and cannot be paired: s10, s11, s12, …" in result.notes
 
 
-def test_where_no_sample_is_the_same_there_are_two_groups(tmp_path: Path) -> None:
-    """Flips would be of samples that have nothing to do with each other: there are none."""
-    result = compared(tmp_path, rows(["0"] * 30), rows([str(n + 1) for n in range(30)]))
-    rate = result.metrics["pass_rate"]
-    assert (rate.verdict, rate.paired, result.samples, result.flips) == ("better", False, 0, ())
-    assert result.answer.endswith("No sample is the same in both: they are compared as two independent groups.")
+def test_where_no_sample_is_the_same_nothing_is_compared(tmp_path: Path) -> None:
+    """The ids agree and the contents do not: a comparison of two groups has to be requested."""
+    with pytest.raises(ConfigError, match="they have no sample with the same content in common"):
+        compared(tmp_path, rows(["0"] * 30), rows([str(n + 1) for n in range(30)]))
 
 
 def test_a_sample_with_other_tags_is_still_the_same(tmp_path: Path) -> None:

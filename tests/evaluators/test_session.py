@@ -452,3 +452,16 @@ def test_wrong_parameters_in_a_file_are_reported_together() -> None:
         "evaluators[0] (tool_sequence), mode",
         "evaluators[1] (token_usage_under), max_tokens",
     ]
+
+
+def test_an_expected_answer_is_no_list_of_tools() -> None:
+    """Prose, a number or a list with prose is skipped with the Fix; a name, a called tool and `tools` are read."""
+    session = Session([ToolCall("book trip", {"to": "Rome"}), ToolCall("pay")])
+    check = tool_sequence()
+    for prose in ("Booked Rome.", "42", "Done.", ["pay", "Booked Rome."]):
+        score = check("", prose, session)
+        assert score.status == "skipped"
+        assert "is no tool name: write tool_sequence: {expected: [search]}" in score.reason
+    for tools, value in (("book trip", 1.0), ("refund", 0.0), ("mcp__bank:pay-now/v1", 0.0), (["book trip", "pay"], 1)):
+        assert check("", tools, session).value == value
+    assert check("", {"tools": ["Booked Rome."]}, session).value == 0.0

@@ -76,16 +76,18 @@ def test_the_file_of_a_sub_agent_is_its_own_session() -> None:
 
 
 def test_the_progress_of_an_agent_is_read() -> None:
-    """Lines inside lines of progress are messages; other progress is kept and counted."""
+    """Lines inside lines of progress are messages; other progress and queue operations are known events."""
     inner = said([{"type": "tool_use", "id": "g", "name": "Grep", "input": {}}], "assistant")
     imported = only(
         claude_code,
         said("Find."),
         {"type": "progress", "data": {"agentId": "x", "message": inner}},
         {"type": "progress", "data": {"type": "hook_progress"}},
+        {"type": "queue-operation", "operation": "dequeue", "sessionId": "s"},
     )
     assert kinds(imported)[1] == "assistant sub-agent x"
-    assert imported.unknown_parts == {"progress": 1}
+    assert [event.kind for event in imported.session[CustomEvent]][1:] == ["progress", "queue-operation"]
+    assert imported.unknown_parts == {}
 
 
 def test_repeated_progress_is_read_and_counted_once() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from proctor import Sample, evaluate
+from proctor import Sample, evaluate, rescore
 from proctor.errors import ProctorError
 from proctor.mcp.toolbox import MAX_ANSWER, WARNING, Toolbox
+from proctor.reports.console import render_report
 from tests.mcp.conftest import INJECTION, SECRET
 
 PAIR = {"new": "bad", "reference": "good"}
@@ -31,7 +32,7 @@ def test_no_answer_has_contents_unless_they_are_requested(history: Path) -> None
         text = toolbox.call(name, arguments)
         for content in (INJECTION[:6], "What is", "expected '", "no answer to", WARNING):
             assert content not in text, (name, content)
-    assert "case-031 error: error:TimeoutError" in toolbox.call("list_samples", {"run": "bad", "outcome": "error"})
+    assert "case-031 error: TimeoutError" in toolbox.call("list_samples", {"run": "bad", "outcome": "error"})
 
 
 def test_contents_are_redacted_and_inside_a_fence(history: Path) -> None:
@@ -135,3 +136,47 @@ def test_the_catalogue_lists_evaluators_by_category_and_shows_one_with_its_limit
 def test_an_empty_history_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(ProctorError, match="has no run\nFix: proctor run "):
         Toolbox(str(tmp_path / "h.db")).call("list_runs", {})
+
+
+def test_epochs_count_from_one_and_a_sample_is_listed_once(tmp_path: Path) -> None:
+    """q1 fails in two of its three epochs; a rescored run names its source, an unknown sample a tool call."""
+    answers = iter("BBAAAA")
+    samples = [Sample("q1", "a", "A"), Sample("q2", "b", "A")]
+    file = tmp_path / "history.db"
+    report = evaluate(lambda _: next(answers), samples, ["exact_match"], epochs=3, history=file, concurrency=1)
+    failed = {(r.sample_id, r.trial.epoch + 1) for r in report.results if r.outcome == "failed"}
+    toolbox = Toolbox(str(file))
+    lines = toolbox.call("list_samples", {"outcome": "failed"}).splitlines()
+    for sample in {name for name, _ in failed}:
+        count = sum(name == sample for name, _ in failed)
+        assert [line for line in lines if line.startswith(sample)] == [
+            f"{sample} ({count} of 3 epochs failed) failed: exact_match 0.00 failed"
+        ]
+        shown = toolbox.call("show_sample", {"run": "latest", "sample": sample})
+        assert [f"epoch {number} " in shown for number in range(5)] == [False, True, True, True, False]
+        label = f"{sample}, {count} of 3 epochs failed  score 0.00"
+        assert render_report(report).count(label) == 1
+    rescore(report.run_id, ["contains"], history=file)
+    assert f"rescored from {report.run_id}" in toolbox.call("list_runs", {})
+    with pytest.raises(ProctorError, match=r"Fix: call list_samples\(run='latest'\)"):
+        toolbox.call("show_sample", {"run": "latest", "sample": "q9"})
+
+
+def test_hints_at_contents_are_given_only_where_they_help(history: Path, tmp_path: Path) -> None:
+    """Not with the contents, and not from a server that never sends them; passed samples have no reasons."""
+    sample = {"run": "bad", "sample": "case-005"}
+    assert Toolbox(str(history)).call("show_sample", sample).endswith("texts: include_content=true")
+    assert "include_content" not in Toolbox(str(history)).call("show_sample", {**sample, "include_content": True})
+    assert "include_content" not in Toolbox(str(history), "never").call("show_sample", sample)
+    passed = Toolbox(str(history), "always").call("list_samples", {"run": "good", "limit": 3})
+    assert "no reasons are recorded for these samples\nmore: offset=3" in passed
+
+
+def test_runs_without_a_common_sample_have_no_verdict(tmp_path: Path) -> None:
+    file = tmp_path / "history.db"
+    for name in ("x", "y"):
+        samples = [Sample(f"{name}{i}", "a", "A") for i in range(8)]
+        evaluate(str.upper, samples, ["exact_match"], name=name, history=file)
+    for tool in ("compare_runs", "regressed_cases"):
+        with pytest.raises(ProctorError, match="x and y are not comparable: they have no sample in common"):
+            Toolbox(str(file)).call(tool, {"new": "x", "reference": "y"})

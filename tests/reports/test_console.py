@@ -16,6 +16,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
 from proctor.reports.console import render_report, show_report
+from proctor.wiring.evaluate import evaluate
 from tests.reports.examples import RIGHT, mixed_report, result, run, two_configurations
 
 
@@ -167,3 +168,12 @@ def test_markup_in_the_data_is_shown_as_it_is() -> None:
     """[bold] in an answer is four letters in brackets, not a style."""
     report = EvalReport([result("q1", {"exact": Score(0.0, False)}, output="[bold]Lyon[/bold]")])
     assert "    output    [bold]Lyon[/bold]\n" in render_report(report)
+
+
+def test_a_missing_interval_has_its_reason() -> None:
+    """20 of 40 samples in one cluster: no number has an interval, and the report says why."""
+    samples = [Sample(str(i), "a", "A", metadata={"cluster": "x" if i < 20 else str(i // 3)}) for i in range(40)]
+    report = evaluate(lambda question: question.upper(), samples, ["exact_match"])
+    assert report.metrics["pass_rate"].interval is None
+    text = " ".join(render_report(report).split())
+    assert "; clustered, a few clusters have most of the samples: no interval" in text

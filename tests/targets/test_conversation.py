@@ -190,9 +190,12 @@ def test_wrong_inputs_and_settings_have_a_fix() -> None:
     echo = ConversationTarget(lambda _: "ok")
     simulated = ConversationTarget(lambda _: "ok", user=lambda _: "")
     cases: list[tuple[Any, Any, str]] = [
-        (echo, [], "must be a list of user messages"),
+        (echo, [], "must be a list of user messages, the list is empty"),
+        (echo, ["Hi", 1], "must be a list of user messages, turn 2 is a number"),
+        (echo, {"turns": [{"content": [1]}]}, "must be a list of user messages, the content of turn 1 is a list"),
+        (echo, ["Hi", " "], "turn 2 is empty"),
         (echo, 3, "must be a list of user messages, got a number"),
-        (echo, [{"role": "assistant", "content": "a"}], "must be a list of user messages"),
+        (echo, [{"role": "assistant", "content": "a"}], "user messages, turn 1 has the role 'assistant'"),
         (echo, PERSONA, "for a persona, set user to a model"),
         (simulated, "hi", "persona is missing"),
         (simulated, {"persona": "a", "gaol": "b"}, "goal is missing"),

@@ -40,6 +40,7 @@ from proctor.records.run import RunMetadata
 @option("--plugin MODULE:METRIC", "Load a custom metric for --metric.", multiple=True)
 @option("--min-difference PERCENT", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
 @option("--accept-changes", "Compare runs whose evaluators or expected values differ.")
+@option("--unpaired", "Compare the runs as two groups, not sample by sample.")
 @by_option
 @where_option
 @sample_tag_option
@@ -53,8 +54,9 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
 
     The new run comes first: "better" means that NEW is better than REFERENCE. Both are runs: an id, the
     start of an id, a name, "latest", or a baseline; RUN@CONFIGURATION selects one configuration. Samples are
-    paired by id; --where, --sample-tag and --text compare only some of them. With --since, --until or --tag, a name
-    means its newest run that matches. If the evaluators differ, metrics that combine all evaluators have no verdict.
+    paired by id, and runs without a common sample need --unpaired; --where, --sample-tag and --text compare only some
+    samples. With --since, --until or --tag, a name means its newest run that matches. If the evaluators differ,
+    metrics that combine all evaluators have no verdict.
     The exit code is 0 for every verdict: use `proctor gate` in CI.
 
     \b
@@ -84,25 +86,26 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
             names = [a, b]
         new, reference = open_pair(*names, **selected)
         new, reference, notes = filter_pair(new, reference, selection, options["text"])
-        comparisons, unpaired = compare_configurations(
+        comparisons, without_partner = compare_configurations(
             *add_custom_metrics(new, reference, custom_metrics=load_custom_metrics(options["plugin"])),
             metrics=options["metric"] or None,
             min_difference=min_difference,
             accept_changes=options["accept_changes"],
             flips=flips,
             by=options["by"],
+            unpaired=options["unpaired"],
         )
         comparisons = add_notes(comparisons, notes)
     if markdown is not None:
         texts = [render_markdown(comparison, flips=flips) for comparison in comparisons]
         write_file(markdown, ["\n".join(texts).encode(errors="backslashreplace")], what="the comparison")
     if as_json:
-        print_json({"comparisons": comparisons, "only_one_has": unpaired})
+        print_json({"comparisons": comparisons, "only_one_has": without_partner})
         return
     show_comparisons(comparisons, flips=flips)
     _advise_swap(a, b, new.report.metadata, reference.report.metadata)
-    if unpaired:
-        click.echo(f"\nNot compared, only one run has it: {', '.join(map(display_name, unpaired))}")
+    if without_partner:
+        click.echo(f"\nNot compared, only one run has it: {', '.join(map(display_name, without_partner))}")
     show_card_lines(open_history(options["history"]), new.report)
     if markdown is not None:
         click.echo(f"wrote {markdown}")

@@ -19,12 +19,16 @@ from proctor.cli.options import (
     raise_problems,
 )
 from proctor.errors import ConfigError
+from proctor.records.formatting import format_count
 
 DEFAULT_FILE = Path("eval.yaml")
 # Set by `proctor run --watch` in the process of each run: the file that lists what the run has read.
 WATCH_VARIABLE = "_PROCTOR_WATCH_REPORT"
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
 MAP_FORM = "COLUMN=FIELD"
+# The options that replace a key of an eval file, and the keys that are named otherwise.
+EXAMPLES = {"dataset": "--dataset qa.jsonl", "target": "--target app.py:answer", "evaluator": "-e exact_match"}
+KEYS = {"evaluator": "evaluators"}
 DATASET_OPTIONS = {
     "mapping": "--map",
     "generate_ids": "--generate-ids",
@@ -131,38 +135,45 @@ def load_evaluation(
     from proctor.wiring.config import LoadedEvalFile, has_checks, load_eval_file
     from proctor.wiring.prepare import Evaluation
 
-    loaded = None if file is None else load_eval_file(file)
+    overridden = {KEYS.get(name, name) for name in EXAMPLES if options.get(name)}
+    overridden |= {"target"} if _has_sessions(options) else set()
+    loaded = None if file is None else load_eval_file(file, overridden)
     registry.load_plugins(loaded.plugins if loaded else ())
     plugin_evaluators = list(registry.load_plugins(options.get("plugin", ())))
-    missing = [name for name in required if not options.get(name)]
-    if "evaluator" in missing and plugin_evaluators:
-        missing.remove("evaluator")
-    if "target" in missing and _has_sessions(options):
-        missing.remove("target")
+    overridden |= {"evaluators"} if plugin_evaluators else set()
+    missing = [name for name in required if KEYS.get(name, name) not in overridden]
     if file is None and missing and DEFAULT_FILE.exists():
-        loaded = load_eval_file(DEFAULT_FILE)
+        loaded = load_eval_file(DEFAULT_FILE, overridden)
         has_target = loaded.evaluation.target is not None or loaded.evaluation.fields
         if missing == ["target"] and not has_target:
             loaded = None
+        elif overridden and not options.get("quiet"):
+            click.echo(_describe_default_file(loaded.evaluation, missing), err=True)
     if loaded is None:
         if missing == ["evaluator"] and options.get("dataset"):
             missing = [] if has_checks({"dataset": _dataset_entry(options)}, Path()) else missing
         if missing:
-            names = " and ".join(f"--{name}" for name in missing)
-            examples = {
-                "dataset": "--dataset qa.jsonl",
-                "target": "--target app.py:answer",
-                "evaluator": "-e exact_match",
-            }
-            options_to_add = " ".join(examples[name] for name in missing)
-            fix = f"add {options_to_add}; or pass an eval file, which `proctor init` creates"
-            if missing == ["target"]:
-                fix += "; for recorded sessions, which need no target, add --dataset-format auto"
-            verb = "is" if len(missing) == 1 else "are"
-            raise ConfigError(f"no eval file is given, and {names} {verb} missing", fix=fix)
+            raise _make_missing_error(missing)
         loaded = LoadedEvalFile(Evaluation(None, (), plugin_evaluators))
     registry.load_plugins(loaded.plugins)
     return msgspec.structs.replace(loaded, evaluation=_override(loaded.evaluation, options, registry))
+
+
+def _describe_default_file(evaluation: Any, missing: list[str]) -> str:
+    evaluators, epochs = evaluation.evaluators, evaluation.options.get("epochs", 1)
+    count = format_count(len(evaluators) if isinstance(evaluators, list | tuple) else 1, "evaluator")
+    facts = f"{count}, epochs {epochs}" if epochs > 1 else count
+    return f"using {DEFAULT_FILE} ({facts}); to leave it out, add {' '.join(EXAMPLES[name] for name in missing)}"
+
+
+def _make_missing_error(missing: list[str]) -> ConfigError:
+    names = " and ".join(f"--{name}" for name in missing)
+    options_to_add = " ".join(EXAMPLES[name] for name in missing)
+    fix = f"add {options_to_add}; or pass an eval file, which `proctor init` creates"
+    if missing == ["target"]:
+        fix += "; for recorded sessions, which need no target, add --dataset-format auto"
+    verb = "is" if len(missing) == 1 else "are"
+    return ConfigError(f"no eval file is given, and {names} {verb} missing", fix=fix)
 
 
 def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:

@@ -19,6 +19,7 @@ from proctor.comparison.sides import (
     STRICT_PASS_RATE,
     Side,
     drop_duplicate_pass_rates,
+    find_clusters,
     is_latency_of_two_runs,
 )
 from proctor.comparison.slices import compare_slices
@@ -27,6 +28,7 @@ from proctor.comparison.totals import delta_to_scale, describe_scale_difference,
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
 from proctor.core.aliases import COMMON_NAMES
 from proctor.core.identity import have_different_schemes
+from proctor.core.stats.intervals import find_cluster_problem
 from proctor.errors import ConfigError, suggest_name
 from proctor.metrics.registry import MetricLike, compute_metric, to_metric
 from proctor.records import codec
@@ -403,6 +405,9 @@ def _find_notes(a: Side, b: Side) -> Iterator[str]:
             yield f"{totals} in {side.name} leave out a rubric that failed"
         if side.run is not None:
             yield from describe_incomplete_run(side.name, side.run)
+            clusters = find_clusters(side.samples, side.clusters) or (side.samples * (side.run.options.epochs > 1))
+            if clusters and (problem := find_cluster_problem(clusters)):
+                yield f"{problem}: the numbers of {side.name} have no interval"
             if side.run.cached_outputs is not None:
                 yield f"{side.name}: {side.run.cached_outputs}"
     if a.run is not None and b.run is not None and a.run.run_id != b.run.run_id:

@@ -19,6 +19,7 @@ from proctor.comparison.verdicts import (
     find_min_difference,
 )
 from proctor.core.stats.descriptive import mean
+from proctor.core.stats.intervals import MIN_CLUSTERS
 from proctor.records.comparison import Interval, MetricDelta, list_aliases
 from proctor.records.formatting import Kind
 from proctor.records.numbers import higher_is_better
@@ -70,7 +71,7 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numb
         a_mean, b_mean = mean([*a_numbers.values()]), mean([*b_numbers.values()])
     absolute = evidence.difference
     p, method = evidence.probability()
-    if is_latency_of_two_runs(name, a, b):
+    if absolute is not None and is_latency_of_two_runs(name, a, b):
         p, method = None, DIFFERENT_MOMENTS
     b_clusters = evidence.clusters if evidence.second_clusters is None else evidence.second_clusters
     clusters = None if evidence.clusters is None else len({*evidence.clusters, *(b_clusters or ())})
@@ -83,8 +84,8 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numb
         100 * absolute / abs(b_mean) if absolute is not None and b_mean else None,
         evidence.n,
         evidence.interval(),
-        estimate_interval(evidence.first, evidence.clusters),
-        estimate_interval(evidence.second, b_clusters),
+        _estimate_side_interval(a, evidence.first, evidence.clusters),
+        _estimate_side_interval(b, evidence.second, b_clusters),
         p=p,
         effect=evidence.effect,
         error=evidence.error,
@@ -95,6 +96,12 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numb
         clusters=clusters,
         units=None if clusters is None else evidence.units,
     )
+
+
+def _estimate_side_interval(side: Side, values: Sequence[float], clusters: Sequence[str] | None) -> Interval | None:
+    """Return the interval of one side, by the rule of its own report: the epochs of a sample are a cluster."""
+    has_epochs = side.run is not None and side.run.options.epochs > 1
+    return None if has_epochs and len(values) < MIN_CLUSTERS else estimate_interval(values, clusters)
 
 
 def compute_all_deltas(
@@ -150,7 +157,7 @@ def _compute_statistic(
     index: int, a: Side, b: Side, name: str, better: Mapping[str, bool | None], min_difference: float
 ) -> _Candidate:
     delta = compare_statistic(a, b, name).make_delta(name)
-    if is_latency_of_two_runs(name, a, b):
+    if delta.absolute is not None and is_latency_of_two_runs(name, a, b):
         delta = msgspec.structs.replace(delta, p=None, method=f"{delta.method}; {DIFFERENT_MOMENTS}")
     statistic = a.statistics.get(name) or b.statistics[name]
     described_delta = _describe_scale(delta, statistic.kind, statistic.higher_is_better, better, min_difference)

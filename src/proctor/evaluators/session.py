@@ -20,6 +20,7 @@ from proctor.evaluators.tool_calls import (
     SessionCheck,
     SessionLike,
     compare_calls,
+    find_prose,
     get_field,
     parse_expected_calls,
     read_calls,
@@ -284,13 +285,19 @@ def tool_sequence(
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         if fixed_calls is None and expected is None:
             return Score.skipped("no tools are listed, and the sample has no expected value")
+        calls = read_calls(session)
+        if fixed_calls is None and (prose := find_prose(expected, calls)) is not None:
+            return Score.skipped(
+                f"no tools are listed, and the sample's expected value {preview(prose)} is no tool name: write "
+                "tool_sequence: {expected: [search]} in the eval file, or expected: {tools: [search]} in the sample"
+            )
         try:
             expected_calls = parse_expected_calls(expected) if fixed_calls is None else fixed_calls
         except EvaluatorError as error:
             return Score.error(str(error))
         if not expected_calls and not options.is_complete:
             return Score.skipped("the sample expects no tool calls")
-        return compare_calls(expected_calls, read_calls(session), options)
+        return compare_calls(expected_calls, calls, options)
 
     return tag_evaluator(
         require_session(evaluate),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -37,6 +38,7 @@ _STATUSES = {
     **dict.fromkeys(("error", "failed", "failure", "cancelled", "timeout"), False),
 }
 _MAX_LINE = 300
+_TOOL_NAME = re.compile(r"[^\W\d](?:[\w.:/-]*\w)?")
 
 SessionCheck = Callable[..., Score]
 SessionLike = Session | SessionView | None
@@ -284,6 +286,14 @@ def parse_expected_calls(expected: Any) -> list[ExpectedCall]:
             problems=problems,
         )
     return [_read_expected_call(item) for item in items]
+
+
+def find_prose(expected: Any, calls: Sequence[RecordedCall]) -> str | None:
+    """Return a text among the expected tools that is neither a called tool nor can be the name of one."""
+    items = [expected] if isinstance(expected, str) else expected if isinstance(expected, list | tuple) else []
+    called = {call.name for call in calls}
+    texts = (item for item in items if isinstance(item, str) and item and item not in called)
+    return next((text for text in texts if not _TOOL_NAME.fullmatch(text)), None)
 
 
 def _check_item(item: Any) -> Iterator[str]:

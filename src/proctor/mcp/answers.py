@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.comparison.compare import compare_all
 from proctor.comparison.flips import add_flip_texts
+from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side
 from proctor.errors import EvaluatorError, UsageError, suggest_name
 from proctor.evaluators.cards import load_cards
@@ -23,7 +23,7 @@ from proctor.records.trial import EvalResult
 from proctor.reports import summary
 from proctor.reports.format import excerpt, format_interval, format_metric, single_line
 from proctor.reports.transcript import render_transcripts
-from proctor.wiring.compare_runs import build_sides, open_pair, open_report, pair_configurations
+from proctor.wiring.compare_runs import build_sides, compare_sides, open_pair, open_report, pair_configurations
 from proctor.wiring.open_history import current_status, load_report, select_results
 from proctor.wiring.registry import Registry
 
@@ -54,11 +54,9 @@ def list_runs(history: History, name: str | None = None, limit: int = 10, offset
     for stored in runs[:limit]:
         run = current_status(history, stored)
         tags = [*baselines.get(run.run_id, ()), *(f"{key}={value}" for key, value in run.tags.items())]
-        facts = [
-            f"{run.run_id} {_cut_name(run.name)}",
-            run.status,
-            *summary.headlines(load_report(history, run.run_id)),
-        ]
+        facts = [f"{run.run_id} {_cut_name(run.name)}", run.status]
+        facts += [f"rescored from {run.rescored_from}"] if run.rescored_from else []
+        facts += [*summary.headlines(load_report(history, run.run_id))]
         lines.append("; ".join([*facts, *([_cut_name(", ".join(tags))] if tags else [])]))
     if not lines and not offset:
         where = f" named {name!r}" if name else ""
@@ -100,14 +98,19 @@ def list_samples(
     """List the samples of a run, worst first: id, outcome, scores; with content also why each did not pass."""
     opened = open_report(run, history)
     selection: dict[str, Any] = {"outcome": outcome, "evaluator": evaluator, "configuration": opened.configuration}
-    results = select_results(opened.report, **selection, offset=offset, limit=limit + 1)
     has_several = len(opened.report.configurations) > 1
-    lines = [_format_result(result, has_several) for result in results[:limit]]
+    results = _select_samples(opened.report, selection, offset, limit + 1)
+    lines = [
+        _format_result(result, has_several, epochs=summary.describe_epochs(opened.report, result))
+        for result in results[:limit]
+    ]
     reasons = [
         f"{_cut_id(result.sample_id)}: {reason}" for result in results[:limit] if (reason := _describe_reasons(result))
     ]
     contents = {"reasons": "\n".join(reasons)} if include_content else {}
-    return Answer(lines or ["no sample matches"], contents, _hint_next_page(len(results) > limit, offset + limit))
+    hints = ["no reasons are recorded for these samples"] if include_content and lines and not reasons else []
+    hints += _hint_next_page(len(results) > limit, offset + limit)
+    return Answer(lines or ["no sample matches"], contents, hints)
 
 
 def show_sample(
@@ -115,6 +118,9 @@ def show_sample(
 ) -> Answer:
     """Show one sample: scores and a summary of its session; with content also input, output, expected, reasons."""
     opened = open_report(run, history)
+    has_epochs = summary.count_epochs(opened.report) > 1
+    if not opened.report.results.for_sample(sample):
+        raise UsageError(f"run {opened.report.run_id} has no sample {sample!r}", fix=f"call list_samples(run={run!r})")
     results = select_results(opened.report, sample=sample, configuration=opened.configuration)
     lines, contents = [], {}
     if include_content:
@@ -122,7 +128,7 @@ def show_sample(
         contents = {"input": excerpt(first.input, max_characters)}
         contents |= {} if first.expected is None else {"expected": excerpt(first.expected, max_characters)}
     for number, result in enumerate(results, 1):
-        lines += [_format_result(result, True), *_describe_session(result.trial.session)]
+        lines += [_format_result(result, True, has_epochs=has_epochs), *_describe_session(result.trial.session)]
         if include_content:
             suffix = f" {number}" if len(results) > 1 else ""
             contents |= {f"{name}{suffix}": text for name, text in _list_texts(result, max_characters)}
@@ -168,7 +174,7 @@ def regressed_cases(
         prefix = f"{_cut_name(comparison.a)} " if len(compared) > 1 else ""
         cases += [(prefix, flip) for flip in (*examined, *lost[MAX_EXAMINED:])]
     shown, reasons = _list_cases(cases[offset : offset + limit], include_content)
-    hints = [] if include_content else ["reasons: include_content=true"]
+    hints = [] if include_content or not shown else ["reasons: include_content=true"]
     hints += _hint_next_page(len(cases) > offset + len(shown), offset + len(shown))
     return Answer([*lines, *shown], {"reasons": "\n".join(reasons)}, hints)
 
@@ -205,7 +211,7 @@ def _compare(history: History, new: str, reference: str) -> Iterator[tuple[Compa
     """Compare all common configurations."""
     pairs, _ = pair_configurations(*open_pair(new, reference, history=history))
     sides = [build_sides(*pair) for pair in pairs]
-    return zip(compare_all(sides), sides, strict=True)
+    return zip(compare_sides(sides), sides, strict=True)
 
 
 def _list_cases(cases: Sequence[tuple[str, Flip]], include_content: bool) -> tuple[list[str], list[str]]:
@@ -259,11 +265,21 @@ def _format_score(score: Score) -> str:
     return score.status if score.value is None else f"{score.value:.2f}"
 
 
-def _format_result(result: EvalResult, with_configuration: bool) -> str:
+def _select_samples(report: EvalReport, selection: Mapping[str, Any], offset: int, limit: int) -> list[EvalResult]:
+    """Return the worst epoch of each sample in each configuration, worst first."""
+    if summary.count_epochs(report) < 2:
+        return [*select_results(report, **selection, offset=offset, limit=limit)]
+    worst: dict[tuple[str, str], EvalResult] = {}
+    for result in select_results(report, **selection, limit=report.total):
+        worst.setdefault((result.sample_id, result.trial.configuration), result)
+    return [*worst.values()][offset : offset + limit]
+
+
+def _format_result(result: EvalResult, with_configuration: bool, *, has_epochs: bool = False, epochs: str = "") -> str:
     trial = result.trial
     place = [f"[{_cut_name(trial.configuration)}]"] if with_configuration else []
-    place += [f"epoch {trial.epoch}"] if trial.epoch else []
-    facts = [f"error:{_cut_name(trial.error.kind)}"] if trial.error else []
+    place += [f"epoch {trial.epoch + 1}"] if has_epochs else [f"({epochs})"] if epochs else []
+    facts = [_cut_name(trial.error.kind)] if trial.error else []
     for name, score in result.scores.items():
         mark = "passed" if score.passed else "failed" if score.passed is False else ""
         facts.append(" ".join(filter(None, (_cut_name(name), _format_score(score), mark))))
@@ -297,7 +313,7 @@ def _list_texts(result: EvalResult, limit: int) -> Iterator[tuple[str, str]]:
 
 
 def _format_metric_line(name: str, metric: MetricValue) -> str:
-    interval = f" (95% {format_interval(metric)})" if metric.interval else ""
+    interval = f" (95% {format_interval(metric)})" if metric.interval else f" ({metric.note})" if metric.note else ""
     return f"{_cut_name(name)}: {format_metric(metric)}{interval}, {summary.describe_size(metric)}"
 
 

@@ -105,7 +105,8 @@ class Toolbox:
         if contents:
             fence = Fence(contents, length=8)
             lines += [WARNING, *fence.blocks().values()]
-        return "\n".join([*lines, *answer.hints])
+        is_closed = self._contents == "never"
+        return "\n".join([*lines, *(hint for hint in answer.hints if not (is_closed and "include_content" in hint))])
 
 
 def _shorten(text: str) -> str:

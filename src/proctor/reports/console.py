@@ -125,8 +125,8 @@ def _metric_notes(report: EvalReport) -> Iterator[Text]:
             yield styled_text(f"{prefix}pass_rate: {bounds}", "dim")
     clustered = [note for note in names_by_note if note.startswith("clustered")]
     adjusted = ", adjusted for related results (clusters, epochs)" if clustered else ""
-    few_clusters_note = next((f"; {note}" for note in clustered if "fewer" in note), "")
-    yield styled_text(f"95% intervals in parentheses{adjusted}{few_clusters_note}", "dim")
+    missing = "".join(f"; {note}" for note in clustered if note.endswith("no interval"))
+    yield styled_text(f"95% intervals in parentheses{adjusted}{missing}", "dim")
     for note, names in names_by_note.items():
         if note not in clustered:
             yield styled_text(f"{names}: {note}", "dim")
@@ -154,7 +154,8 @@ def _failure_lines(report: EvalReport, width: int) -> Iterator[RenderableType]:
             f"Worst failures ({len(results):,} shown; {report.counts.failed:,} failed{errors})", "bold red", wrap=False
         )
     for result in results:
-        name = summary.label_result(result, len(report.by_configuration) > 1)
+        epochs = summary.describe_epochs(report, result)
+        name = summary.label_result(result, len(report.by_configuration) > 1, epochs)
         yield styled_text(f"  {name}  {summary.describe_verdict(result)}", "bold", wrap=False)
         for label, value in list_result_facts(result):
             yield from _labelled_lines(f"    {label:<9} ", value, width)

@@ -226,7 +226,8 @@ def _failures(report: EvalReport, limit: int) -> list[str]:
     if len(shown_results) < total:
         blocks.append(f"The worst {len(shown_results):,} of {total:,}.")
     for result in shown_results:
-        heading = f"{_name(summary.label_result(result, has_configurations))} ({summary.describe_verdict(result)})"
+        label = summary.label_result(result, has_configurations, summary.describe_epochs(report, result))
+        heading = f"{_name(label)} ({summary.describe_verdict(result)})"
         blocks += [f"### Sample: {heading}", _result_facts(result)]
     return blocks
 

@@ -47,12 +47,11 @@ def _parts(report: EvalReport) -> Iterator[str]:
     results = summary.worst_results(report, FAILURES_SHOWN)
     if results:
         yield f"<details><summary>Worst failures ({len(results)} shown)</summary>"
-        has_configurations = len(report.by_configuration) > 1
-        yield from (_failure(result, has_configurations) for result in results)
+        yield from (_failure(result, report) for result in results)
         yield "</details>"
 
 
-def _failure(result: EvalResult, has_configurations: bool) -> str:
+def _failure(result: EvalResult, report: EvalReport) -> str:
     sample = result.trial.sample
     facts = [("input", sample.input), ("expected", sample.expected), ("output", result.output), ("error", result.error)]
     facts += [(name, score.reason) for name, score in result.scores.items() if not score.passed]
@@ -61,7 +60,10 @@ def _failure(result: EvalResult, has_configurations: bool) -> str:
         for name, value in facts
         if value not in (None, "")
     ]
-    heading = f"{summary.label_result(result, has_configurations)}: {summary.describe_verdict(result)}"
+    epochs = summary.describe_epochs(report, result)
+    heading = (
+        f"{summary.label_result(result, len(report.by_configuration) > 1, epochs)}: {summary.describe_verdict(result)}"
+    )
     return f"<p><strong>{_line(heading)}</strong></p><table>{''.join(rows)}</table>"
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import msgspec
 
 from proctor.comparison.report import EvalReport
 from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
-from proctor.records.results import Counts, tally_passes
+from proctor.records.results import Counts, Results, tally_passes
 from proctor.records.rubric import TOTAL_SCORE, read_run_columns
 from proctor.records.run import RunMetadata
-from proctor.records.trial import EvalResult
+from proctor.records.trial import EvalResult, Outcome
 from proctor.reports.format import format_interval, format_missing, format_percent
 
 ERRORS_SEARCHED = 200
@@ -92,16 +93,44 @@ def describe_samples(run: RunMetadata) -> str:
     return f"the first {limit:,} of {total}"
 
 
-def worst_results(report: EvalReport, limit: int) -> list[EvalResult]:
+def worst_results(report: EvalReport, limit: int, *, by_sample: bool = True) -> list[EvalResult]:
     """Return the worst results: failures with the lowest score first, then errors.
 
     Failures come first, because errors are counted by type elsewhere and many timeouts would hide wrong answers.
+    With `by_sample`, only the worst epoch of each sample is returned.
     """
-    results: list[EvalResult] = []
-    for outcome in ("failed", "unscored", "error"):
-        if len(results) < limit:
-            results += report.results.page(outcome=outcome, limit=limit - len(results))
-    return results
+    results: dict[Any, EvalResult] = {}
+    outcomes: tuple[Outcome, ...] = ("failed", "unscored", "error")
+    for outcome in outcomes:
+        for result in _read_pages(report.results, outcome, limit):
+            if len(results) >= limit:
+                return list(results.values())
+            trial = result.trial
+            results.setdefault((trial.sample.id, trial.configuration, by_sample or trial.epoch), result)
+    return list(results.values())
+
+
+def _read_pages(results: Results, outcome: Outcome, size: int) -> Iterator[EvalResult]:
+    offset = 0
+    while page := results.page(outcome=outcome, offset=offset, limit=size):
+        yield from page
+        offset += len(page)
+
+
+def count_epochs(report: EvalReport) -> int:
+    """Return how often a run repeats each sample."""
+    return 1 if report.metadata is None else report.metadata.options.epochs
+
+
+def describe_epochs(report: EvalReport, result: EvalResult) -> str:
+    """Describe how many epochs of a sample have the outcome of a result: "2 of 3 epochs failed"; or return ""."""
+    if count_epochs(report) < 2:
+        return ""
+    configuration = result.trial.configuration
+    epochs = [r for r in report.results.for_sample(result.sample_id) if r.trial.configuration == configuration]
+    count = sum(epoch.outcome == result.outcome for epoch in epochs)
+    verbs = {"error": "had an error", "unscored": "have no verdict", "skipped": "were skipped"}
+    return f"{count} of {format_count(len(epochs), 'epoch')} {verbs.get(result.outcome, result.outcome)}"
 
 
 class FlakySample(msgspec.Struct, frozen=True):
@@ -162,12 +191,12 @@ def select_error_examples(results: Iterable[EvalResult]) -> dict[str, str]:
     return examples
 
 
-def label_result(result: EvalResult, has_configurations: bool) -> str:
-    """Name a result by its sample, and by configuration and epoch if the run has several."""
+def label_result(result: EvalResult, has_configurations: bool, epochs: str = "") -> str:
+    """Name a result by its sample, and by configuration and epoch (or a description of all epochs) if needed."""
     parts = (
         result.sample_id,
         f"configuration {result.trial.configuration}" if has_configurations else "",
-        f"epoch {result.trial.epoch + 1}" if result.trial.epoch else "",
+        epochs or (f"epoch {result.trial.epoch + 1}" if result.trial.epoch else ""),
     )
     return ", ".join(filter(None, parts))
 

@@ -242,21 +242,29 @@ def _read_script(sample: Sample[Any, Any]) -> list[str]:
         turns = turns["turns"]
     if isinstance(turns, str):
         return [turns]
-    texts = [_read_turn(turn) for turn in turns] if isinstance(turns, list | tuple) else []
-    if not texts or any(text is None for text in texts):
+    items = list(turns) if isinstance(turns, list | tuple) else []
+    problem = f"got {type_name(sample.input)}" if not isinstance(turns, list | tuple) else "the list is empty"
+    if items:
+        problem = next(filter(None, map(_find_turn_problem, range(1, len(items) + 1), items)), "")
+    if problem:
         is_persona = isinstance(turns, Mapping) and "goal" in turns
         hint = "; for a persona, set user to a model" if is_persona else ""
         raise TargetError(
-            f"the input of {sample.id!r} must be a list of user messages, got {type_name(sample.input)}",
+            f"the input of {sample.id!r} must be a list of user messages, {problem}",
             fix=f'write ["Hello", "And tomorrow?"]{hint}',
         )
-    return [text for text in texts if text is not None]
+    return [item["content"] if isinstance(item, Mapping) else item for item in items]
 
 
-def _read_turn(turn: Any) -> str | None:
-    if isinstance(turn, Mapping):
-        turn = turn.get("content") if turn.get("role", "user") == "user" else None
-    return turn if isinstance(turn, str) and turn.strip() else None
+def _find_turn_problem(number: int, turn: Any) -> str:
+    """Return why a turn is no user message; empty if it is one."""
+    if isinstance(turn, Mapping) and (role := turn.get("role", "user")) != "user":
+        return f"turn {number} has the role {role!r}"
+    text = turn.get("content") if isinstance(turn, Mapping) else turn
+    if not isinstance(text, str):
+        part = "the content of turn" if isinstance(turn, Mapping) else "turn"
+        return f"{part} {number} is {'missing' if text is None else type_name(text)}"
+    return "" if text.strip() else f"turn {number} is empty"
 
 
 def _read_persona(sample: Sample[Any, Any]) -> Persona:

@@ -54,7 +54,7 @@ def assert_passes(
 def describe_failures(report: EvalReport, problems: Sequence[str], max_shown: int) -> str:
     """Describe a run that did not pass: the problems, the worst results, and the command that shows all results."""
     lines = [*(_describe_repeats(report) or summary.headlines(report)), *problems]
-    results = summary.worst_results(report, max_shown)
+    results = summary.worst_results(report, max_shown, by_sample=False)
     for result in results:
         lines += describe_result(result, has_configurations=len(report.by_configuration) > 1)
     if (more := report.counts.failed + report.errors - len(results)) > 0:

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proctor.comparison.compare import compare_all
 from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.history.trends import trend
@@ -17,7 +16,7 @@ from proctor.reports.pages import comparisons, runs, samples
 from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page
 from proctor.version import VERSION
 from proctor.web.labelling import LabelPages
-from proctor.wiring.compare_runs import build_sides, open_report
+from proctor.wiring.compare_runs import build_sides, compare_sides, open_report
 from proctor.wiring.open_history import current_status, load_report
 from proctor.wiring.registry import Registry
 
@@ -126,7 +125,7 @@ class Pages:
             if len(side.configurations) != 1:
                 side.report.side()  # Raises an error that lists the configurations.
         numbers = build_sides(first, second)
-        [comparison] = compare_all([numbers])
+        [comparison] = compare_sides([numbers])
         a, b = (comparisons.ComparedSide(s.label, s.report, s.configurations[0]) for s in (first, second))
         page = comparisons.comparison_page(comparison, a, b, numbers)
         if all(side.report.metadata and side.report.metadata.status not in LIVE for side in (a, b)):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.comparison.compare import COMBINED_METRICS, compare_all, describe_incomplete_run, find_evaluator_changes
+from proctor.comparison.contents import unpair_sides
 from proctor.comparison.coverage import compute_coverage
 from proctor.comparison.flips import FLIP_TEXTS, add_flip_texts
 from proctor.comparison.ranking import RankingEntry
@@ -59,6 +60,7 @@ def compare(
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
     by: str | None = None,
+    unpaired: bool = False,
 ) -> Comparison:
     """Compare run `a` with run `b`: the difference a - b, in percent of b, and whether it is significant.
 
@@ -68,14 +70,21 @@ def compare(
     for numbers whose name does not show it. Rates and scores that differ by less than `min_difference` count as equal.
     If the runs have different evaluators, metrics that combine all evaluators are not comparable, unless
     `accept_changes`. `by` is a metadata key, or "tags": the `slices` of the comparison are then compared too.
+    Samples are paired by id; with `unpaired` the runs are two independent groups, which need no common sample.
     """
     first, second = open_pair(a, b, history=history, configuration=configuration)
     for side in (first, second):
         if len(side.configurations) != 1:
             side.report.side()  # Raises an error that lists the configurations.
     sides = build_sides(first, second)
-    [comparison] = compare_all(
-        [sides], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes, by=by
+    [comparison] = compare_sides(
+        [sides],
+        unpaired=unpaired,
+        metrics=metrics,
+        better=better,
+        min_difference=min_difference,
+        accept_changes=accept_changes,
+        by=by,
     )
     return add_flip_texts(comparison, *sides)
 
@@ -95,19 +104,40 @@ def compare_configurations(
     accept_changes: bool = False,
     flips: int = FLIP_TEXTS,
     by: str | None = None,
+    unpaired: bool = False,
 ) -> tuple[list[Comparison], tuple[str, ...]]:
     """Compare every configuration that both runs have; also return configurations that only one run has.
 
     The first `flips` samples that pass on one side only have their texts.
     """
-    pairs, unpaired = pair_configurations(first, second)
+    pairs, without_partner = pair_configurations(first, second)
     compared = [build_sides(*pair) for pair in pairs]
-    comparisons = compare_all(
-        compared, metrics=metrics, min_difference=min_difference, accept_changes=accept_changes, by=by
+    comparisons = compare_sides(
+        compared,
+        unpaired=unpaired,
+        metrics=metrics,
+        min_difference=min_difference,
+        accept_changes=accept_changes,
+        by=by,
     )
     return [
         add_flip_texts(comparison, *pair, flips) for comparison, pair in zip(comparisons, compared, strict=True)
-    ], unpaired
+    ], without_partner
+
+
+def compare_sides(pairs: Sequence[tuple[Side, Side]], *, unpaired: bool = False, **options: Any) -> list[Comparison]:
+    """Compare pairs of sides; reject sides without a common sample, unless they are `unpaired` groups."""
+    pairs = [unpair_sides(*pair) for pair in pairs] if unpaired else pairs
+    comparisons = compare_all(pairs, **options)
+    for comparison in comparisons:
+        if not (comparison.samples or comparison.unpaired or comparison.biased):
+            same = "with the same content " if comparison.other_content else ""
+            raise ConfigError(
+                f"{comparison.a} and {comparison.b} are not comparable: they have no sample {same}in common",
+                fix="compare runs of the same dataset; to compare these as two independent groups: proctor compare "
+                f"{comparison.a_run or comparison.a} {comparison.b_run or comparison.b} --unpaired",
+            )
+    return comparisons
 
 
 def pair_configurations(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +50,18 @@ class LoadedEvalFile(msgspec.Struct, frozen=True):
     plugins: tuple[str, ...] = ()
 
 
-def load_eval_file(path: Path) -> LoadedEvalFile:
-    """Read an eval file: .yaml, .yml, .json, or a .py module with the same names."""
+def load_eval_file(path: Path, overridden: Collection[str] = ()) -> LoadedEvalFile:
+    """Read an eval file: .yaml, .yml, .json, or a .py module with the same names.
+
+    The file may lack the keys that are `overridden`: dataset, target or evaluators.
+    """
     if not path.is_file():
         suffixes = (".yaml", ".yml") if path.suffix not in (".py", ".json") else (path.suffix,)
         hint = suggest_file(path, suffixes)
         fix = hint if hint.endswith("?") else f"{hint}, or create an eval file: proctor init"
         raise ConfigError("file not found", where=str(path), fix=fix)
     if path.suffix == ".py":
-        return _load_module(path)
+        return _load_module(path, overridden)
     if path.suffix not in (".yaml", ".yml", ".json"):
         raise ConfigError(
             f"an eval file ends in .yaml, .yml, .json or .py, not {path.suffix!r}",
@@ -66,7 +69,7 @@ def load_eval_file(path: Path) -> LoadedEvalFile:
             fix="rename the file, or run `proctor init` to create an eval file",
         )
     data, lines = _parse(path)
-    file = _Checker(data, lines, path).check()
+    file = _Checker(data, lines, path, overridden).check()
     importing.add_folder(path.parent)
     return _build(file, path)
 
@@ -97,8 +100,11 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
 class _Checker:
     """Converts the entries of an eval file, and collects every problem with its line."""
 
-    def __init__(self, data: dict[str, Any], lines: Mapping[str, int], path: Path) -> None:
+    def __init__(
+        self, data: dict[str, Any], lines: Mapping[str, int], path: Path, overridden: Collection[str] = ()
+    ) -> None:
         self._data = data
+        self._overridden = overridden
         self._lines = lines
         self._path = path
         self._fields = {field.name: field for field in msgspec.structs.fields(EvalFile)}
@@ -117,11 +123,11 @@ class _Checker:
         self._problems += [
             Problem(str(self._path), f"{name} is missing")
             for name, field in self._fields.items()
-            if field.required and name not in self._data
+            if field.required and name not in self._data and name not in self._overridden
         ]
-        if "target" not in self._data and not self._data.get("fields"):
+        if "target" not in {*self._data, *self._overridden} and not self._data.get("fields"):
             self._problems += self._check_without_target()
-        if not self._problems and not has_evaluators(self._values) and not has_checks(self._values, self._path.parent):
+        if not self._problems and not self._has_evaluators():
             where = self._line_of("evaluators") if "evaluators" in self._lines else str(self._path)
             problem = "evaluators is missing or empty, and neither an entry of `fields` nor a sample has evaluators"
             self._problems.append(Problem(where, problem))
@@ -129,7 +135,12 @@ class _Checker:
             raise ConfigError(
                 "the eval file has problems", where=str(self._path), problems=self._problems, fix=EVAL_FILE_FIX
             )
-        return EvalFile(**self._values)
+        return EvalFile(**{"dataset": [], **self._values})
+
+    def _has_evaluators(self) -> bool:
+        # The command line may bring the evaluators, or a dataset whose samples bring them.
+        is_overridden = {"dataset", "evaluators"} & {*self._overridden}
+        return bool(is_overridden) or has_evaluators(self._values) or has_checks(self._values, self._path.parent)
 
     def _line_of(self, key: str) -> str:
         return f"{self._path}:{self._lines.get(key, 1)}"
@@ -181,14 +192,14 @@ class _Checker:
 
 
 def has_checks(values: Mapping[str, Any], folder: Path) -> bool:
-    """True if samples have their own evaluators, even wrong ones, which the run reports."""
+    """True if samples have their own evaluators, or cannot be read, which the run reports."""
     dataset: Any = values.get("dataset")
     try:
         if isinstance(dataset, str | DatasetEntry):
             dataset = open_dataset(dataset, folder)
         return not isinstance(dataset, SessionDataset | Iterator) and make_source(dataset).inspect().checked_samples > 0
-    except UsageError as error:
-        return EVALUATORS in str(error)
+    except UsageError:
+        return True
 
 
 def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
@@ -272,14 +283,16 @@ def _resolve_parameters(parameters: Any, folder: Path) -> Any:
     return resolved
 
 
-def _load_module(path: Path) -> LoadedEvalFile:
+def _load_module(path: Path, overridden: Collection[str] = ()) -> LoadedEvalFile:
     module = importing.import_module(str(path))
     names = [field.name for field in msgspec.structs.fields(EvalFile)]
     values = {name: getattr(module, name) for name in names if hasattr(module, name)}
     missing = [] if "dataset" in values else ["dataset"]
     if "target" not in values and not values.get("fields"):
         missing.append("target")
-    if not has_evaluators(values) and not missing and not has_checks(values, path.parent):
+    missing = [name for name in missing if name not in overridden]
+    is_complete = {"dataset", "evaluators"} & {*overridden} or has_evaluators(values)
+    if not is_complete and not missing and not has_checks(values, path.parent):
         missing.append("evaluators")
     if missing:
         raise ConfigError(
@@ -287,7 +300,7 @@ def _load_module(path: Path) -> LoadedEvalFile:
             where=str(path),
             fix="define dataset, target and evaluators in the module",
         )
-    dataset, fields = values["dataset"], values.get("fields", {})
+    dataset, fields = values.get("dataset", ()), values.get("fields", {})
     evaluators = values.get("evaluators", [])
     if more := field_evaluators(fields):
         evaluators = [*(evaluators if isinstance(evaluators, list | tuple) else [evaluators]), *more]

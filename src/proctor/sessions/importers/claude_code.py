@@ -310,7 +310,7 @@ class _SessionReader:
             self._builder.add_event("summary", line.value)
         elif line_type == "progress" and (inner := _get_agent_line(fields)):
             self._add_message(line, inner, fields)
-        elif line_type == "system" or (line_type == _RESULT and _is_line(line.value)):
+        elif line_type in ("system", *_OTHER_TYPES) or (line_type == _RESULT and _is_line(line.value)):
             self._builder.add_event(str(line_type), line.value)
         elif line_type != "attachment" or not self._add_queued(line, as_mapping(fields.get("attachment"))):
             self._builder.add_unknown(None, line.value)
