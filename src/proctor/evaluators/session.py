@@ -244,6 +244,12 @@ def slice_contains(
     )
 
 
+_NO_TOOL_NAME = (
+    "no tools are listed, and the sample's expected value {} is no tool name: write tool_sequence: "
+    "{{expected: [search]}} in the eval file, or expected: {{tools: [search]}} in the sample"
+)
+
+
 @evaluator(category="session", factory=True, needs=("session",))
 def tool_sequence(
     expected: Any = None,
@@ -287,10 +293,7 @@ def tool_sequence(
             return Score.skipped("no tools are listed, and the sample has no expected value")
         calls = read_calls(session)
         if fixed_calls is None and (prose := find_prose(expected, calls)) is not None:
-            return Score.skipped(
-                f"no tools are listed, and the sample's expected value {preview(prose)} is no tool name: write "
-                "tool_sequence: {expected: [search]} in the eval file, or expected: {tools: [search]} in the sample"
-            )
+            return Score.skipped(_NO_TOOL_NAME.format(preview(prose)))
         try:
             expected_calls = parse_expected_calls(expected) if fixed_calls is None else fixed_calls
         except EvaluatorError as error:
