@@ -197,6 +197,7 @@ def _make_eval_file(files: list[tuple[Path, ImportedFile]], dataset: Path, eval_
     imported = [file for _, file in files]
     evaluators = [entry for file in imported for entry in file.evaluators]
     unique = [entry for index, entry in enumerate(evaluators) if entry not in evaluators[:index]]
+    name = name or next((file.name for file in imported if file.name), None)
     content: dict[str, Any] = {"name": name} if name else {}
     content["dataset"] = Path(os.path.relpath(dataset, eval_file.parent or ".")).as_posix()
     target = next((file.target for file in imported if file.target), None)
