@@ -69,8 +69,8 @@ def recognize(path: Path, head: bytes) -> bool:
 def read(path: Path) -> ImportedFile:
     """Read results as a run, or a config or file of tests as a dataset."""
     suffix = path.suffix.lower()
-    if suffix in (".xml", ".xlsx"):
-        fix = "export the results as JSON: promptfoo export eval ID --output results.json; save tests as CSV"
+    if suffix == ".xml":
+        fix = "export the results as JSON: promptfoo export eval ID --output results.json"
         raise damaged_file(f"{suffix} files of promptfoo are not read", path, fix)
     if suffix == ".csv":
         header, rows = read_table(path)
