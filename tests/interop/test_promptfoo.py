@@ -54,6 +54,8 @@ def test_a_name_belongs_to_one_kind_of_evaluator(tmp_path: Path) -> None:
     starts, contains = ({"type": kind, "value": "h", "metric": "greeting"} for kind in ("starts-with", "contains"))
     imported = read_config(tmp_path, [{"vars": {"q": "1"}, "assert": [contains, contains]}, {"assert": [starts]}])
     names = [[entry["name"] for entry in sample.evaluators] for sample in imported.samples]
+    cost = read_config(tmp_path, [{"assert": [{**contains, "metric": "cost"}]}]).samples[0]
+    assert cost.evaluators[0]["name"] == "cost (keywords)"  # `cost` is a metric of every run
     assert names == [["greeting (keywords)", "greeting (keywords) 2"], ["greeting (starts_with)"]]
 
 

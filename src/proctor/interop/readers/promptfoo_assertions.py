@@ -11,6 +11,7 @@ import msgspec
 from proctor.errors import suggest_name
 from proctor.interop.files import translate_checks
 from proctor.records.numbers import as_number, is_fraction, is_number
+from proctor.records.rubric import RUN_METRICS
 from proctor.records.sample import Sample
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
 
@@ -49,6 +50,7 @@ class Checks(NamedTuple):
     templates: Mapping[str, Any]
     evaluators: tuple[Any, ...] = ()
     expected: Any = None
+    effect: str = "the test is skipped"
 
     @classmethod
     def of_test(cls, test: Mapping[str, Any], config: Mapping[str, Any], variables: Mapping[str, Any]) -> Checks:
@@ -109,7 +111,9 @@ def translate_assertions(checks: Checks, warnings: list[str]) -> Checks:
             lost_weight += weight
     evaluators = tuple(entry for entry, _ in entries)
     if is_fraction(checks.threshold) and len(checks.assertions) > 1:
-        evaluators = _combine_weighted(entries, lost_weight, float(checks.threshold), warnings)
+        evaluators = _combine_weighted(entries, lost_weight, checks, warnings)
+    elif checks.threshold is not None and not is_fraction(checks.threshold):
+        warnings.append(f"the threshold {checks.threshold!r} is left out: it is not a number from 0 to 1")
     elif any(weight != 1 for _, weight in entries) and len(entries) > 1:
         warnings.append("weights without a threshold are left out: they do not change the verdict, only the score")
     return checks._replace(evaluators=evaluators, expected=expected)
@@ -117,7 +121,11 @@ def translate_assertions(checks: Checks, warnings: list[str]) -> Checks:
 
 def _translate_set(assertion: Mapping[str, Any], checks: Checks, warnings: list[str]) -> tuple[dict[str, Any], Any]:
     """Return the entry of an assert-set, empty if it cannot be translated, and the expected value of the test."""
-    inner = checks._replace(assertions=as_list(assertion.get("assert")), threshold=assertion.get("threshold"))
+    inner = checks._replace(
+        assertions=as_list(assertion.get("assert")),
+        threshold=assertion.get("threshold"),
+        effect="an assert-set is left out",
+    )
     parts = translate_assertions(inner, warnings)
     if parts.expected is not None and checks.expected not in (None, parts.expected):
         warnings.append("an assert-set with a second expected value is left out")
@@ -129,13 +137,13 @@ def _translate_set(assertion: Mapping[str, Any], checks: Checks, warnings: list[
 
 
 def _combine_weighted(
-    entries: Sequence[tuple[dict[str, Any], float]], lost_weight: float, threshold: float, warnings: list[str]
+    entries: Sequence[tuple[dict[str, Any], float]], lost_weight: float, checks: Checks, warnings: list[str]
 ) -> tuple[Any, ...]:
     """Return one check for the weighted mean; none if the assertions that are not translated could change it."""
     if lost_weight:
         warnings.append(
-            f"the test is skipped: its threshold {threshold:g} needs assertions that are not translated; add checks of "
-            "your own to its sample"
+            f"{checks.effect}: its threshold {checks.threshold:g} needs assertions that are not translated; add checks "
+            "of your own to the sample"
         )
         return ()
     names: dict[str, int] = {}
@@ -144,7 +152,11 @@ def _combine_weighted(
         for entry, weight in entries
         if weight > 0
     ]
-    return ({"uses": "weighted", "name": "assertions", "evaluators": parts, "threshold": threshold},) if parts else ()
+    return (
+        ({"uses": "weighted", "name": "assertions", "evaluators": parts, "threshold": checks.threshold},)
+        if parts
+        else ()
+    )
 
 
 def name_checks(samples: Iterable[Sample[Any, Any]]) -> tuple[Sample[Any, Any], ...]:
@@ -165,7 +177,10 @@ def _name_checks_of_sample(sample: Sample[Any, Any], kinds: Mapping[str, set[str
     names: dict[str, int] = {}
     evaluators = []
     for entry in sample.evaluators:
-        name = entry["name"] if len(kinds[entry["name"]]) == 1 else f"{entry['name']} ({entry['uses']})"
+        name = entry["name"]
+        # The metrics of a run have these names.
+        if len(kinds[name]) > 1 or name in RUN_METRICS:
+            name = f"{name} ({entry['uses']})"
         evaluators.append({**entry, "name": _make_unique(name, names, kinds)})
     return msgspec.structs.replace(sample, evaluators=tuple(evaluators))
 

@@ -385,8 +385,9 @@ def _translate_header(text: str) -> str | None:
 def _translate_body(value: Any) -> Any:
     """Return a body with Proctor's placeholders, or None if a template has more than variables of the test."""
     if isinstance(value, dict | list):
-        items = [_translate_body(item) for item in (value.values() if isinstance(value, dict) else value)]
-        if any(item is None for item in items):
+        values = list(value.values() if isinstance(value, dict) else value)
+        items = [_translate_body(item) for item in values]
+        if any(item is None and text is not None for item, text in zip(items, values, strict=True)):
             return None
         return dict(zip(value, items, strict=True)) if isinstance(value, dict) else items
     if not isinstance(value, str):
