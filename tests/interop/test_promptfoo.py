@@ -66,9 +66,11 @@ def test_a_threshold_without_all_assertions_gives_no_verdict(tmp_path: Path) -> 
     tests = [
         {"vars": {"q": "a"}, "threshold": 0.5, "assert": [*own, code]},
         {"vars": {"q": "b"}, "threshold": 0.5, "assert": [*own, {**code, "weight": 0}]},
+        {"vars": {"q": "c"}, "assert": [own[0], {**own[1], "weight": 0}]},
     ]
     imported = read_config(tmp_path, tests)
-    assert [r.outcome for r in evaluate(greet, imported.samples, history=None).results] == ["skipped", "passed"]
+    report = evaluate(greet, imported.samples, history=None)
+    assert [result.outcome for result in report.results] == ["skipped", "passed", "passed"]
     assert any("the test is skipped: its threshold 0.5 needs" in n and "(test-1)" in n for n in imported.untranslated)
 
 

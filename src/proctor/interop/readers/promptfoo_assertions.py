@@ -95,6 +95,9 @@ def translate_assertions(checks: Checks, warnings: list[str]) -> Checks:
         value = _render(assertion.get("value"), checks.variables)
         weight = as_number(assertion.get("weight", 1))
         weight = 1.0 if weight is None else weight
+        if weight == 0 and kind != "assert-set":
+            warnings.append("an assertion with weight 0 is left out: it is measured, but cannot fail")
+            continue
         if kind in ("equals", "similar") and isinstance(value, str) and expected in (None, value):
             expected = value
             uses = "exact_match" if kind == "equals" else "semantic_similarity"
