@@ -155,3 +155,15 @@ def test_a_named_metric_has_the_verdict_of_its_assertions(tmp_path: Path) -> Non
     assert [result.scores["NonEmpty"].passed for result in results] == [True, True, False]
     assert [result.outcome for result in results] == ["failed", "passed", "failed"]
     assert any("passed by their threshold" in note and ": 1 (NonEmpty)" in note for note in imported.warnings)
+
+
+@pytest.mark.skipif(not CONFIGS, reason="the public files are not here")
+@pytest.mark.parametrize("name", ["1-simple", "2-csv", "3-assertions"])
+def test_translated_checks_have_the_verdicts_of_promptfoo(name: str) -> None:
+    """On the recorded outputs, every test that still has checks passes or fails as in promptfoo."""
+    imported = read_file(FORMATS / "promptfoo" / "generated" / name / "results.json", "promptfoo")
+    results = [result for result in imported.runs[0].results if result.trial.sample.evaluators]
+    assert results
+    for result in results:
+        report = evaluate(lambda _, output=result.trial.output: output, [result.trial.sample], history=None)
+        assert report.results[0].outcome == result.outcome, result.sample_id
