@@ -217,6 +217,16 @@ def test_an_edited_file_is_not_overwritten(folder: Path) -> None:
     assert "# mine" not in (folder / "eval.yaml").read_text()
 
 
+def test_the_next_command_works_without_translated_checks(folder: Path) -> None:
+    """A config without any check names an evaluator in the command to run."""
+    (folder / "app.py").write_text("def answer(variables):\n    return 'hello'\n")
+    (folder / "bare.yaml").write_text("prompts: ['{{q}}']\nproviders: [echo]\ntests: [{vars: {q: a}}]\n")
+    command = ("import", "bare.yaml", "--eval-file", "eval.yaml", "--target", "app.py:answer")
+    assert "next: proctor run eval.yaml -e exact_match" in run(folder, *command)
+    assert "evaluators is missing" in run(folder, "run", "eval.yaml", code=2)
+    assert "0 of 1 passed" in run(folder, "run", "eval.yaml", "-e", "json_validity")
+
+
 def test_files_that_cannot_be_imported_say_what_to_do(folder: Path) -> None:
     """A config of promptfoo is no eval file; a spreadsheet and an empty file have their own messages."""
     fix = "proctor import promptfooconfig.yaml --eval-file eval.yaml"

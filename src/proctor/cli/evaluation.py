@@ -129,7 +129,7 @@ def load_evaluation(
     from proctor.wiring.config import LoadedEvalFile, has_checks, load_eval_file
     from proctor.wiring.prepare import Evaluation
 
-    loaded = None if file is None else load_eval_file(file)
+    loaded = None if file is None else load_eval_file(file, needs_evaluators=not options.get("evaluator"))
     registry.load_plugins(loaded.plugins if loaded else ())
     plugin_evaluators = list(registry.load_plugins(options.get("plugin", ())))
     missing = [name for name in required if not options.get(name)]

@@ -51,8 +51,11 @@ class LoadedEvalFile(msgspec.Struct, frozen=True):
     plugins: tuple[str, ...] = ()
 
 
-def load_eval_file(path: Path) -> LoadedEvalFile:
-    """Read an eval file: .yaml, .yml, .json, or a .py module with the same names."""
+def load_eval_file(path: Path, *, needs_evaluators: bool = True) -> LoadedEvalFile:
+    """Read an eval file: .yaml, .yml, .json, or a .py module with the same names.
+
+    `needs_evaluators` is False if evaluators are given elsewhere; a .yaml or .json file may then have none.
+    """
     if not path.is_file():
         suffixes = (".yaml", ".yml") if path.suffix not in (".py", ".json") else (path.suffix,)
         hint = suggest_file(path, suffixes)
@@ -73,7 +76,7 @@ def load_eval_file(path: Path) -> LoadedEvalFile:
             where=str(path),
             fix=f"translate it: proctor import {shlex.quote(str(path))} --eval-file eval.yaml",
         )
-    file = _Checker(data, lines, path).check()
+    file = _Checker(data, lines, path).check(needs_evaluators=needs_evaluators)
     importing.add_folder(path.parent)
     return _build(file, path)
 
@@ -112,7 +115,7 @@ class _Checker:
         self._values: dict[str, Any] = {}
         self._problems: list[Problem] = []
 
-    def check(self) -> EvalFile:
+    def check(self, *, needs_evaluators: bool = True) -> EvalFile:
         for key, value in self._data.items():
             problems = list(self._convert(key, value))
             self._problems += [Problem(self._line_of(str(key)), problem) for problem in problems]
@@ -128,7 +131,8 @@ class _Checker:
         ]
         if "target" not in self._data and not self._data.get("fields"):
             self._problems += self._check_without_target()
-        if not self._problems and not has_evaluators(self._values) and not has_checks(self._values, self._path.parent):
+        needs_evaluators = needs_evaluators and not self._problems and not has_evaluators(self._values)
+        if needs_evaluators and not has_checks(self._values, self._path.parent):
             where = self._line_of("evaluators") if "evaluators" in self._lines else str(self._path)
             problem = "evaluators is missing or empty, and neither an entry of `fields` nor a sample has evaluators"
             self._problems.append(Problem(where, problem))
