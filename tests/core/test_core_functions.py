@@ -137,6 +137,7 @@ def test_yaml_is_read_with_the_lines_of_its_entries() -> None:
         ("a: &a [*a]", "a part of the document contains itself", None),
         ("day: 2024-99-99", "month must be in 1..12", None),
         ("a: [", "a list or mapping is not closed", 1),
+        ("vars: {question: How are you?}", "unexpected '?' in a list or mapping", 1),
     ],
 )
 def test_invalid_yaml_is_explained(text: str, what: str, line: int | None) -> None:

@@ -143,11 +143,12 @@ def test_a_name_is_one_evaluator_in_all_samples() -> None:
         evaluate(echo, Dataset(samples))
 
 
-def test_a_sample_without_any_evaluator_is_a_mistake() -> None:
-    """Without evaluators for all samples, each sample needs its own."""
+def test_a_sample_without_any_evaluator_is_skipped() -> None:
+    """It has no verdict beside samples that have their own checks; a run in which nothing is checked is refused."""
     samples = [Sample("a", "x", "x", evaluators=("contains",)), Sample("b", "x", "x")]
-    with pytest.raises(DatasetError, match="sample 'b' has no evaluators, and the run has none for all samples"):
-        evaluate(echo, Dataset(samples))
+    report = evaluate(echo, Dataset(samples))
+    assert [result.outcome for result in report.results] == ["passed", "skipped"]
+    assert report.results[1].score.reason == "neither the sample nor the run has evaluators"
     with pytest.raises(EvaluatorError, match="there is no evaluator"):
         evaluate(echo, [{"id": "1", "input": "x"}])
 

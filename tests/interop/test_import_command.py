@@ -257,9 +257,43 @@ def test_an_imported_inspect_eval_file_runs(folder: Path) -> None:
     (folder / "app.py").write_text("def answer(question):\n    return 'it is 1'\n")
     text = run(folder, "import", "log.eval", "--eval-file", "eval.yaml")
     assert "add target: file.py:function to eval.yaml" in text
-    run(folder, "import", "log.eval", "--eval-file", "eval.yaml", "--target", "app.py:answer")
+    run(folder, "import", "log.eval", "--eval-file", "eval.yaml", "--target", "app.py:answer", "--force")
     assert "4 of 4 passed" in run(folder, "run", "eval.yaml")
     assert "--target needs --eval-file" in run(folder, "import", "log.eval", "--target", "app.py:answer", code=2)
+
+
+def test_an_edited_file_is_not_overwritten(folder: Path) -> None:
+    """The same import changes nothing and is accepted; a file that differs needs --force."""
+    command = ("import", "promptfooconfig.yaml", "--eval-file", "eval.yaml", "--target", "{http: https://a.org/chat}")
+    run(folder, *command)
+    assert yaml.safe_load((folder / "eval.yaml").read_text())["target"] == {"http": "https://a.org/chat"}
+    run(folder, *command)
+    with (folder / "eval.yaml").open("a") as file:
+        file.write("# mine\n")
+    assert "add --force" in run(folder, *command, code=2)
+    assert (folder / "eval.yaml").read_text().endswith("# mine\n")
+    run(folder, *command, "--force")
+    assert "# mine" not in (folder / "eval.yaml").read_text()
+
+
+def test_the_next_command_works_without_translated_checks(folder: Path) -> None:
+    """A config without any check names an evaluator in the command to run."""
+    (folder / "app.py").write_text("def answer(variables):\n    return 'hello'\n")
+    (folder / "bare.yaml").write_text("prompts: ['{{q}}']\nproviders: [echo]\ntests: [{vars: {q: a}}]\n")
+    command = ("import", "bare.yaml", "--eval-file", "eval.yaml", "--target", "app.py:answer")
+    assert "next: proctor run eval.yaml -e exact_match" in run(folder, *command)
+    assert "evaluators is missing" in run(folder, "run", "eval.yaml", code=2)
+    assert "0 of 1 passed" in run(folder, "run", "eval.yaml", "-e", "json_validity")
+
+
+def test_files_that_cannot_be_imported_say_what_to_do(folder: Path) -> None:
+    """A config of promptfoo is no eval file; a spreadsheet and an empty file have their own messages."""
+    fix = "proctor import promptfooconfig.yaml --eval-file eval.yaml"
+    assert fix in run(folder, "run", "promptfooconfig.yaml", code=2)
+    (folder / "tests.xlsx").write_bytes(b"PK")
+    assert "save the table as CSV" in run(folder, "import", "tests.xlsx", code=2)
+    (folder / "tests.csv").write_bytes(b"")
+    assert "the file is empty" in run(folder, "import", "tests.csv", code=2)
 
 
 def test_readers_are_dataset_formats(folder: Path) -> None:

@@ -103,7 +103,8 @@ def test_a_promptfoo_config_reads_no_file_outside_its_folder(tmp_path: Path) -> 
     secret.write_text("password\nhunter2\n")
     folder = tmp_path / "project"
     folder.mkdir()
-    config = {"prompts": ["{{x}}"], "providers": ["echo"], "tests": [f"file://{secret}", "file://../secret.csv"]}
+    tests = [f"file://{secret}", "file://../secret.csv", {"vars": {"x": "1"}}]
+    config = {"prompts": ["{{x}}"], "providers": ["echo"], "tests": tests}
     imported = read_file(write_json(folder / "config.json", config), "promptfoo")
     assert "hunter2" not in str(imported)
     assert len([text for text in imported.warnings if "outside the folder" in text]) == 2

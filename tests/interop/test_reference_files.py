@@ -184,10 +184,12 @@ def test_promptfoo_test_files_have_their_rows(name: str, reference: dict[str, An
 
 
 def test_every_promptfoo_config_is_read() -> None:
-    """All real configs have samples with distinct ids."""
+    """All real configs whose tests are there have samples with distinct ids."""
     for path in sorted(FOLDER.glob("promptfoo/**/promptfooconfig*.yaml")):
-        samples = read_file(path).samples
         assert recognize_format(path) == "promptfoo"
+        if path.parent.name == "eval-f-score":  # its file of tests is not in the folder
+            continue
+        samples = read_file(path).samples
         assert samples
         assert len({sample.id for sample in samples}) == len(samples)
 

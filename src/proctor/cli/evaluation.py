@@ -185,11 +185,8 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     changes: dict[str, Any] = {
         name: options[name] for name in ("target", "name", "baseline", "canary") if options.get(name)
     }
-    if str(changes.get("target", "")).startswith("{"):
-        changes["target"] = parse_value(text := changes["target"])
-        if isinstance(changes["target"], str):
-            fix = "write --target '{http: https://example.com/chat, response: reply}'"
-            raise ConfigError(f"must be an address or a YAML mapping, got {text!r}", where="--target", fix=fix)
+    if "target" in changes:
+        changes["target"] = parse_target(changes["target"])
     if options.get("dataset"):
         changes["dataset"] = open_dataset(_dataset_entry(options), Path())
     elif dataset_options := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:
@@ -209,6 +206,15 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     changes["options"] = {**evaluation.options, **run_options}
     changes["fail_under"] = {**evaluation.fail_under, **parse_thresholds(options.get("fail_under", ()))}
     return dataclasses.replace(evaluation, **changes)
+
+
+def parse_target(text: str) -> Any:
+    """Return the value of --target: an address, or the mapping that is written as in an eval file."""
+    target = parse_value(text) if text.startswith("{") else text
+    if isinstance(target, str) and text.startswith("{"):
+        fix = "write --target '{http: https://example.com/chat, response: reply}'"
+        raise ConfigError(f"must be an address or a YAML mapping, got {text!r}", where="--target", fix=fix)
+    return target
 
 
 def _dataset_entry(options: dict[str, Any]) -> Any:

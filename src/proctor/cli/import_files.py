@@ -39,6 +39,7 @@ HEADING = "# Written by proctor import"
     "Example: --target app.py:answer.",
 )
 @cli.option("--name NAME", "Store the runs under this name. Default: the name in the file.")
+@cli.option("--force", "Replace a dataset or an eval file that exists and differs.")
 @cli.option("--dry-run", "Show what would be imported, and store nothing.")
 @cli.common_options
 def command(
@@ -49,6 +50,7 @@ def command(
     eval_file: Path | None,
     target: str | None,
     name: str | None,
+    force: bool,
     dry_run: bool,
     history: str | None,
     as_json: bool,
@@ -66,6 +68,7 @@ def command(
     proctor import logs/*.eval --name nightly
     proctor import promptfooconfig.yaml --eval-file eval.yaml
     """
+    from proctor.cli.evaluation import parse_target
     from proctor.interop.formats import list_files
 
     if target is not None and eval_file is None:
@@ -77,11 +80,12 @@ def command(
     included = {part.resolve() for path, file in files for part in list_files(path, file.format) if part != path}
     files = [(path, file) for path, file in files if path.resolve() not in included]
     if target is not None:
-        files = [(path, msgspec.structs.replace(file, target=target, configurations={})) for path, file in files]
+        changes = {"target": parse_target(target), "configurations": {}}
+        files = [(path, msgspec.structs.replace(file, **changes)) for path, file in files]
     content: dict[str, Any]
     stored: list[list[StoredImport]] = []
     if dataset is not None or eval_file is not None:
-        content = _write_files(files, dataset, eval_file, name, history, dry_run=dry_run)
+        content = _write_files(files, dataset, eval_file, name, history, force=force, dry_run=dry_run)
     else:
         stored, content = _store_runs(files, history, name, dry_run=dry_run)
     if as_json:
@@ -170,6 +174,7 @@ def _write_files(
     name: str | None,
     history: str | None,
     *,
+    force: bool,
     dry_run: bool,
 ) -> dict[str, Any]:
     """Write the samples, and the eval file if it is named; return the paths, the number of samples and the warnings."""
@@ -187,12 +192,18 @@ def _write_files(
     check_file(dataset, OutputType("a dataset", rb'\{"id":'), "--dataset", history)
     check_file(eval_file, OutputType("an imported eval file", HEADING.encode()), "--eval-file", history)
     samples = _merge_samples(files)
-    if not dry_run:
-        lines = (codec.encode(sample) + b"\n" for sample in samples)
-        write_file(dataset, lines, what="the dataset")
-        if eval_file is not None:
-            text = _make_eval_file(files, dataset, eval_file, name)
-            write_file(eval_file, [text.encode()], what="the eval file")
+    outputs = {dataset: b"".join(codec.encode(sample) + b"\n" for sample in samples)}
+    if eval_file is not None:
+        outputs[eval_file] = _make_eval_file(files, dataset, eval_file, name).encode()
+    for path, content in outputs.items():
+        if not force and path.is_file() and path.read_bytes() not in (b"", content):
+            raise ConfigError(
+                "the file exists and differs; it is not overwritten",
+                where=str(path),
+                fix="name another file with --dataset or --eval-file, or replace it: add --force",
+            )
+    for path, content in outputs.items() if not dry_run else ():
+        write_file(path, [content], what="the dataset" if path == dataset else "the eval file")
     return {"dataset": dataset, "samples": len(samples), "eval_file": eval_file, "warnings": _list_warnings(files)}
 
 
@@ -223,6 +234,7 @@ def _make_eval_file(files: list[tuple[Path, ImportedFile]], dataset: Path, eval_
     imported = [file for _, file in files]
     evaluators = [entry for file in imported for entry in file.evaluators]
     unique = [entry for index, entry in enumerate(evaluators) if entry not in evaluators[:index]]
+    name = name or next((file.name for file in imported if file.name), None)
     content: dict[str, Any] = {"name": name} if name else {}
     content["dataset"] = Path(os.path.relpath(dataset, eval_file.parent or ".")).as_posix()
     target = next((file.target for file in imported if file.target), None)
@@ -256,7 +268,9 @@ def _show_written(files: list[tuple[Path, ImportedFile]], content: dict[str, Any
     if content["eval_file"]:
         click.echo(f"wrote {content['eval_file']}")
         if not any(imported.target for _, imported in files):
-            click.echo(f"add target: file.py:function to {content['eval_file']}, or import again with --target")
+            click.echo(
+                f"add target: file.py:function to {content['eval_file']}, or import again with --target … --force"
+            )
         click.echo(f"next: proctor run {shlex.quote(str(content['eval_file']))}{evaluator}")
     else:
         source = shlex.quote(str(content["dataset"]))

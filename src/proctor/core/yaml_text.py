@@ -126,6 +126,8 @@ _QUOTE = "put strings that contain : ? # , [ or { in quotes"
 _MESSAGES = (
     (r"quoted scalar.*unexpected end of stream", "the quoted string that starts on line {line} is not closed",
      "add the closing quote"),
+    (r"flow (?:sequence|mapping).*expected ',' or .*but got '\?'", "unexpected '?' in a list or mapping",
+     "put the text with the ? in quotes"),
     (r"flow sequence.*expected ',' or '\]'", "the list that starts on line {line} is not closed, or a comma is missing",
      "add ] or the comma"),
     (r"flow mapping.*expected ',' or '\}'",

@@ -65,7 +65,12 @@ def recognize_format(path: Path) -> str | None:
 
 def read_file(path: Path, format: str | None = None) -> ImportedFile:  # noqa: A002
     """Read a file of another tool; without a `format`, the name and the first bytes decide."""
+    if path.suffix.lower() in (".xlsx", ".xls", ".ods"):
+        fix = "save the table as CSV in your spreadsheet program, and import that file"
+        raise DatasetError("spreadsheets are not read", where=str(path), fix=fix)
     name = recognize_format(path) if format is None else format
+    if path.is_file() and not path.stat().st_size:
+        raise DatasetError("the file is empty", where=str(path), fix="name a file with content")
     if name is None and path.is_dir():
         pattern = next((f"*{file.suffix}" for file in sorted(path.iterdir()) if file.is_file() and file.suffix), "*")
         raise DatasetError(

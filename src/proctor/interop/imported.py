@@ -45,7 +45,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
     for all samples in the notation of eval files, as far as Proctor has them; the checks of one sample are in
     `Sample.evaluators`. `warnings` say what was left out or changed, with counts; `untranslated` says which checks have
     no equal evaluator, and what to use instead. `target` and `configurations` are the program that the file names, in
-    the notation of eval files, if Proctor can run it.
+    the notation of eval files, if Proctor can run it; `name` is the name of its evaluation.
     """
 
     format: str
@@ -57,3 +57,4 @@ class ImportedFile(msgspec.Struct, frozen=True):
     untranslated: tuple[str, ...] = ()
     target: dict[str, Any] | str | None = None
     configurations: dict[str, dict[str, Any]] = {}
+    name: str = ""

@@ -136,7 +136,7 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         if self.trial.error is not None:
             return Score.error(str(self.trial.error))
         if not self.scores:
-            return Score.skipped("the run has no evaluators")
+            return Score.skipped("neither the sample nor the run has evaluators")
         if len(self.scores) == 1:
             return next(iter(self.scores.values()))
         return combine_all(self.scores, self.skipped)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,12 @@ def load_eval_file(path: Path, overridden: Collection[str] = ()) -> LoadedEvalFi
             fix="rename the file, or run `proctor init` to create an eval file",
         )
     data, lines = _parse(path)
+    if "prompts" in data and ("providers" in data or "targets" in data):
+        raise ConfigError(
+            "this is a configuration of promptfoo, not an eval file",
+            where=str(path),
+            fix=f"translate it: proctor import {shlex.quote(str(path))} --eval-file eval.yaml",
+        )
     file = _Checker(data, lines, path, overridden).check()
     importing.add_folder(path.parent)
     return _build(file, path)

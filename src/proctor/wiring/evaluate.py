@@ -92,7 +92,7 @@ async def aevaluate(
 
     `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP endpoint or recorded
     outputs; `dataset` is a Dataset, a path, or a list of dicts; `evaluators` is one or several functions or names. It
-    may be left out if every sample has its own. `baseline` is the configuration that the others are compared with;
+    may be left out if samples have their own. `baseline` is the configuration that the others are compared with;
     `fields` maps names to paths whose numbers are reported and averaged. With `history=False` the run is deleted with
     the report. `resume=True` continues the latest unfinished run of this name. `workers` is a mailbox, or its address,
     whose workers run the samples; the run stops if no worker answers within `worker_timeout` seconds. `cluster="ray"`

@@ -129,7 +129,6 @@ class _Collection:
 
     def __init__(self, checks: SampleChecks, run_names: set[str] | None) -> None:
         self._checks = checks
-        self._needs_own = run_names == set()
         self._run_names = run_names or set()
         self.first_checks: dict[str, Check] = {}
         self.counts: Counter[str] = Counter()
@@ -137,9 +136,6 @@ class _Collection:
         self.problems: list[tuple[str, Problem]] = []
 
     def add(self, location: str, sample: Sample[Any, Any]) -> None:
-        if self._needs_own and not sample.evaluators:
-            what = f"sample {sample.id!r} has no evaluators, and the run has none for all samples"
-            self._report(location, "evaluators", what, "add evaluators to the sample, or to the run")
         names: set[str] = set()
         for index, entry in enumerate(sample.evaluators):
             where = f"evaluators[{index}]"

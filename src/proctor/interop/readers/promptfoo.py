@@ -2,21 +2,22 @@
 
 A row is one test in one column (prompt and provider): the test is the sample, the column the configuration, and repeats
 are epochs. promptfoo gives one verdict per row, which the score `assertions` holds with the assertions as its parts; a
-named metric has its own score with the verdict of the row.
+named metric has its own score with the verdict of its assertions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from proctor.errors import DatasetError
 from proctor.interop.files import damaged_file, decode_json, read_json, read_json_lines, read_table, read_yaml
 from proctor.interop.imported import ImportedFile, ImportedRun
-from proctor.interop.readers.promptfoo_config import make_sample, read_config, read_tests
-from proctor.interop.run_builder import count_warnings, make_score, make_unique, make_usage
+from proctor.interop.readers.promptfoo_assertions import name_checks
+from proctor.interop.readers.promptfoo_config import describe_notes, make_sample, read_config, read_tests
+from proctor.interop.run_builder import make_score, make_unique, make_usage
 from proctor.records.codec import encode_canonical
 from proctor.records.numbers import as_number, is_fraction, is_number
 from proctor.records.sample import Sample
@@ -61,8 +62,8 @@ def recognize(path: Path, head: bytes) -> bool:
 def read(path: Path) -> ImportedFile:
     """Read results as a run, or a config or file of tests as a dataset."""
     suffix = path.suffix.lower()
-    if suffix in (".xml", ".xlsx"):
-        fix = "export the results as JSON: promptfoo export eval ID --output results.json; save tests as CSV"
+    if suffix == ".xml":
+        fix = "export the results as JSON: promptfoo export eval ID --output results.json"
         raise damaged_file(f"{suffix} files of promptfoo are not read", path, fix)
     if suffix == ".csv":
         header, rows = read_table(path)
@@ -93,17 +94,19 @@ class Table:
     """The rows of a file by test, column and repeat."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any], repeats: bool) -> None:
-        self.untranslated: list[str] = []
+        self.untranslated: list[tuple[str, str]] = []
         self._config = config
         self._repeats = repeats
         self._tests: dict[Any, Sample[Any, Any]] = {}
         self._counts: dict[Any, int] = {}
         self.columns: dict[Any, Column] = {}
         # Rows are in the order in which their calls ended.
-        self.rows = [(row, *self._place(row)) for row in sorted(rows, key=_sort_key)]
+        places = [(row, *self._place(row)) for row in sorted(rows, key=_sort_key)]
+        self._tests = dict(zip(self._tests, name_checks(self._tests.values()), strict=True))
+        self.rows = [(row, self._tests[key], column, epoch) for row, key, column, epoch in places]
 
-    def _place(self, row: Mapping[str, Any]) -> tuple[Sample[Any, Any], Any, int]:
-        """Return the sample, the column and the epoch of a row."""
+    def _place(self, row: Mapping[str, Any]) -> tuple[Any, Any, int]:
+        """Return the key of the test, the column and the epoch of a row."""
         test = {"vars": as_mapping(row.get("vars")), **as_mapping(row.get("testCase"))}
         prompt = as_mapping(row.get("prompt"))
         label = str(prompt.get("label") or prompt.get("display") or prompt.get("raw") or row.get("prompt") or "")
@@ -122,7 +125,7 @@ class Table:
             self._tests[key] = make_sample(f"test-{position}", test, self._config, self.untranslated, raw or "")
         epoch = self._counts.get((key, column), 0)
         self._counts[key, column] = epoch + 1
-        return self._tests[key], column, epoch
+        return key, column, epoch
 
     @property
     def samples(self) -> tuple[Sample[Any, Any], ...]:
@@ -180,7 +183,8 @@ def _read_results(path: Path, fields: Mapping[str, Any], warnings: tuple[str, ..
         details={"target": ", ".join(dict.fromkeys(c.provider for c in table.columns.values() if c.provider))},
     )
     version = as_text(metadata.get("promptfooVersion")) or ""
-    return ImportedFile(NAME, version, table.samples, (run,), (), warnings, count_warnings(table.untranslated))
+    warnings += _count_overruled(rows)
+    return ImportedFile(NAME, version, table.samples, (run,), (), warnings, describe_notes(table.untranslated))
 
 
 def _find_repeat(fields: Mapping[str, Any], config: Mapping[str, Any]) -> int:
@@ -280,11 +284,30 @@ def _read_scores(row: Mapping[str, Any], grading: Mapping[str, Any]) -> dict[str
     reason = str(grading.get("reason") or row.get("error") or "")
     # A custom assertion may give any number.
     scores = {ASSERTIONS: Score(value if is_fraction(value) else float(passed), passed, reason, details)}
+    verdicts = _read_metric_verdicts(grading)
     for name, number in as_mapping(row.get("namedScores")).items():
-        score = make_score(number, passed)
+        # A row may pass by its threshold although an assertion failed, and no score may contradict the row.
+        score = make_score(number, passed or verdicts.get(str(name), is_number(number) and number >= 1))
         if score is not None and name != ASSERTIONS:
             scores[str(name)] = score
     return scores
+
+
+def _read_metric_verdicts(grading: Mapping[str, Any]) -> dict[str, bool]:
+    """Return whether all assertions of each named metric passed."""
+    verdicts: dict[str, bool] = {}
+    for component in map(as_mapping, as_list(grading.get("componentResults"))):
+        name = str(as_mapping(component.get("assertion")).get("metric") or "")
+        verdicts[name] = verdicts.get(name, True) and component.get("pass") is True
+    return verdicts
+
+
+def _count_overruled(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return a note with the number of named metrics that failed in rows that passed by their threshold."""
+    gradings = [as_mapping(row.get("gradingResult")) for row in rows if row.get("success") is True]
+    failed = [name for grading in gradings for name, ok in _read_metric_verdicts(grading).items() if name and not ok]
+    note = "named metrics that failed in rows that passed by their threshold, and count as passed like the row"
+    return (f"{note}: {len(failed):,} ({', '.join(sorted(set(failed))[:3])})",) if failed else ()
 
 
 def _read_csv_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[dict[str, Any]]:

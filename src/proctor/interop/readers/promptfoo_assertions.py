@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proctor.interop.run_builder import make_unique
+import msgspec
+
+from proctor.errors import suggest_name
 from proctor.interop.translations import translate_checks
-from proctor.records.numbers import as_number, is_number
+from proctor.records.numbers import as_number, is_fraction, is_number
+from proctor.records.rubric import RUN_METRICS
+from proctor.records.sample import Sample
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
 
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -16,12 +20,17 @@ _TYPED = re.compile(r"(not-)?([a-z][a-z0-9-]*)(?:\(([\d.]+)\))?:\s*(.*)", re.DOT
 _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript", "similar-to": "similar"}
 _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 _JUDGED = ("llm-rubric", "model-graded-closedqa", "model-graded-factuality", "factuality", "g-eval")
+_NEED_VALUE = ("contains", "icontains", "starts-with", "regex", "word-count", *_LISTS)
 # The types that a CSV cell may start with, besides those of the translations.
 _KNOWN_TYPES = frozenset((
     "equals", "contains", "icontains", "starts-with", "regex", "is-json", "contains-json", "similar", "latency", "cost",
     "levenshtein", "rouge-n", "bleu", "gleu", "meteor", "javascript", "python", "webhook", "word-count", "is-xml",
     "is-html", "is-sql", "contains-sql", "contains-xml", "contains-html", "answer-relevance", "context-faithfulness",
-    "context-recall", "context-relevance", "moderation", "is-refusal", "perplexity", *_LISTS, *_JUDGED, *_ALIASES,
+    "context-recall", "context-relevance", "moderation", "is-refusal", "perplexity",
+    "perplexity-score", "classifier", "finish-reason", "conversation-relevance", "search-rubric", "agent-rubric", "pi",
+    "ruby", "guardrails", "select-best", "max-score", "tool-call-f1", "is-valid-openai-tools-call",
+    "is-valid-openai-function-call", "is-valid-function-call", "trace-span-count", "trace-span-duration",
+    "trace-error-spans", "skill-used", "contains-sql", *_LISTS, *_JUDGED, *_ALIASES,
 ))  # fmt: skip
 
 # The names of providers in the addresses of models.
@@ -41,6 +50,7 @@ class Checks(NamedTuple):
     templates: Mapping[str, Any]
     evaluators: tuple[Any, ...] = ()
     expected: Any = None
+    effect: str = "the test is skipped"
 
     @classmethod
     def of_test(cls, test: Mapping[str, Any], config: Mapping[str, Any], variables: Mapping[str, Any]) -> Checks:
@@ -72,47 +82,125 @@ def parse_expected(cell: str) -> dict[str, Any]:
 
 
 def translate_assertions(checks: Checks, warnings: list[str]) -> Checks:
-    """Return the checks with evaluators for their assertions; assertions without an equal one become warnings."""
+    """Return the checks with evaluators for their assertions; assertions without an equal one become warnings.
+
+    Names may repeat: `name_checks` makes them unique.
+    """
     expected = None
     entries: list[tuple[dict[str, Any], float]] = []
-    names: set[str] = set()
+    lost_weight = 0.0
     for item in checks.assertions:
         assertion = _resolve_template(as_mapping(item), checks.templates)
         kind = str(assertion.get("type"))
         value = _render(assertion.get("value"), checks.variables)
+        weight = as_number(assertion.get("weight", 1))
+        weight = 1.0 if weight is None else weight
+        if weight == 0 and kind != "assert-set":
+            warnings.append("an assertion with weight 0 is left out: it is measured, but cannot fail")
+            continue
         if kind in ("equals", "similar") and isinstance(value, str) and expected in (None, value):
             expected = value
             uses = "exact_match" if kind == "equals" else "semantic_similarity"
             entry = {"uses": uses, **({"threshold": assertion.get("threshold", 0.75)} if kind == "similar" else {})}
         elif kind == "assert-set":
-            inner = checks._replace(assertions=as_list(assertion.get("assert")), threshold=assertion.get("threshold"))
-            parts = translate_assertions(inner, warnings)
-            if parts.expected is not None and expected not in (None, parts.expected):
-                warnings.append("an assert-set with a second expected value is left out")
-                continue
-            expected = parts.expected if expected is None else expected
-            entry = {"uses": "all_of", "evaluators": list(parts.evaluators)} if parts.evaluators else {}
+            entry, expected = _translate_set(assertion, checks._replace(expected=expected), warnings)
         else:
             entry = _translate({**assertion, "value": value}, checks, warnings) or {}
         if entry:
-            name = make_unique(as_text(assertion.get("metric")) or kind, names)
-            names.add(name)
-            weight = as_number(assertion.get("weight", 1))
-            entries.append(({"uses": entry.pop("uses"), "name": name, **entry}, 1 if weight is None else weight))
-    evaluators: tuple[Any, ...] = tuple(entry for entry, _ in entries)
-    if is_number(checks.threshold) and len(entries) == len(checks.assertions) and len(entries) > 1:
-        parts_of_mean = [{"evaluator": entry, "weight": weight} for entry, weight in entries]
-        evaluators = (
-            {"uses": "weighted", "name": "assertions", "evaluators": parts_of_mean, "threshold": checks.threshold},
-        )
-    elif is_number(checks.threshold) and len(checks.assertions) > 1:
-        warnings.append("the threshold of a test is left out, because not all of its assertions are translated")
+            entries.append(
+                ({"uses": entry.pop("uses"), "name": as_text(assertion.get("metric")) or kind, **entry}, weight)
+            )
+        else:
+            lost_weight += weight
+    evaluators = tuple(entry for entry, _ in entries)
+    if is_fraction(checks.threshold) and len(checks.assertions) > 1:
+        evaluators = _combine_weighted(entries, lost_weight, checks, warnings)
+    elif checks.threshold is not None and not is_fraction(checks.threshold):
+        warnings.append(f"the threshold {checks.threshold!r} is left out: it is not a number from 0 to 1")
+    elif any(weight != 1 for _, weight in entries) and len(entries) > 1:
+        warnings.append("weights without a threshold are left out: they do not change the verdict, only the score")
     return checks._replace(evaluators=evaluators, expected=expected)
+
+
+def _translate_set(assertion: Mapping[str, Any], checks: Checks, warnings: list[str]) -> tuple[dict[str, Any], Any]:
+    """Return the entry of an assert-set, empty if it cannot be translated, and the expected value of the test."""
+    inner = checks._replace(
+        assertions=as_list(assertion.get("assert")),
+        threshold=assertion.get("threshold"),
+        effect="an assert-set is left out",
+    )
+    parts = translate_assertions(inner, warnings)
+    if parts.expected is not None and checks.expected not in (None, parts.expected):
+        warnings.append("an assert-set with a second expected value is left out")
+        return {}, checks.expected
+    names: dict[str, int] = {}
+    evaluators = [{**entry, "name": _make_unique(entry["name"], names)} for entry in parts.evaluators]
+    entry = {"uses": "all_of", "evaluators": evaluators} if evaluators else {}
+    return entry, parts.expected if checks.expected is None else checks.expected
+
+
+def _combine_weighted(
+    entries: Sequence[tuple[dict[str, Any], float]], lost_weight: float, checks: Checks, warnings: list[str]
+) -> tuple[Any, ...]:
+    """Return one check for the weighted mean; none if the assertions that are not translated could change it."""
+    if lost_weight:
+        warnings.append(
+            f"{checks.effect}: its threshold {checks.threshold:g} needs assertions that are not translated; add checks "
+            "of your own to the sample"
+        )
+        return ()
+    names: dict[str, int] = {}
+    parts = [
+        {"evaluator": {**entry, "name": _make_unique(entry["name"], names)}, "weight": weight}
+        for entry, weight in entries
+        if weight > 0
+    ]
+    return (
+        ({"uses": "weighted", "name": "assertions", "evaluators": parts, "threshold": checks.threshold},)
+        if parts
+        else ()
+    )
+
+
+def name_checks(samples: Iterable[Sample[Any, Any]]) -> tuple[Sample[Any, Any], ...]:
+    """Return the samples with names that are unique in a sample and belong to one kind of evaluator in all samples.
+
+    >>> checks = ({"uses": "keywords", "name": "a"}, {"uses": "starts_with", "name": "a"})
+    >>> [check["name"] for check in name_checks([Sample("1", "", evaluators=checks)])[0].evaluators]
+    ['a (keywords)', 'a (starts_with)']
+    """
+    samples = tuple(samples)
+    kinds: dict[str, set[str]] = {}
+    for entry in (entry for sample in samples for entry in sample.evaluators):
+        kinds.setdefault(entry["name"], set()).add(entry["uses"])
+    return tuple(_name_checks_of_sample(sample, kinds) for sample in samples)
+
+
+def _name_checks_of_sample(sample: Sample[Any, Any], kinds: Mapping[str, set[str]]) -> Sample[Any, Any]:
+    names: dict[str, int] = {}
+    evaluators = []
+    for entry in sample.evaluators:
+        name = entry["name"]
+        # The metrics of a run have these names.
+        if len(kinds[name]) > 1 or name in RUN_METRICS:
+            name = f"{name} ({entry['uses']})"
+        evaluators.append({**entry, "name": _make_unique(name, names, kinds)})
+    return msgspec.structs.replace(sample, evaluators=tuple(evaluators))
 
 
 def _resolve_template(assertion: Mapping[str, Any], templates: Mapping[str, Any]) -> Mapping[str, Any]:
     reference = as_text(assertion.get("$ref")) or ""
     return as_mapping(templates.get(reference.rpartition("/")[2])) if reference else assertion
+
+
+def _make_unique(name: str, names: dict[str, int], reserved: Collection[str] = ()) -> str:
+    """Number a name that occurs again; `names` counts them, and a number never makes a reserved name."""
+    unique = name
+    while names.get(unique) or (unique != name and unique in reserved):
+        names[name] += 1
+        unique = f"{name} {names[name]}"
+    names[unique] = 1
+    return unique
 
 
 def _render(value: Any, variables: Mapping[str, Any]) -> Any:
@@ -129,11 +217,21 @@ def _translate(assertion: Mapping[str, Any], checks: Checks, warnings: list[str]
         entry = _translate_rubric(assertion, checks, warnings)
     else:
         entry = _TRANSLATIONS[base](assertion) if base in _TRANSLATIONS else None
-        if entry is None:
+        if entry is None and base in _NEED_VALUE and assertion["value"] in (None, "", []):
+            warnings.append(f"the assertion {kind!r} is left out: its value is missing")
+        elif entry is None and (similar := _suggest_type(base)):
+            warnings.append(f"the assertion {kind!r} is left out: {similar}")
+        elif entry is None:
             translate_checks("promptfoo", [base], warnings, "assertion")
     if entry is not None and base != kind:
         entry["uses"] = f"not-{entry['uses']}"
     return entry
+
+
+def _suggest_type(name: str) -> str:
+    """Suggest the type that is meant by a misspelt one; empty for known types and for those like no other."""
+    hint = "" if name in _KNOWN_TYPES or name in _TRANSLATIONS else suggest_name(name, _KNOWN_TYPES)
+    return hint if hint.startswith("did you mean") else ""
 
 
 def _translate_rubric(assertion: Mapping[str, Any], checks: Checks, warnings: list[str]) -> dict[str, Any] | None:
@@ -179,7 +277,16 @@ def _match_words(need: str, *, case_sensitive: bool) -> Callable[[Mapping[str, A
     return translate
 
 
+def _match_start(assertion: Mapping[str, Any]) -> dict[str, Any] | None:
+    if assertion["value"] in (None, ""):
+        return None
+    phrases = [str(assertion["value"])]
+    return {"uses": "starts_with", "phrases": phrases, "whole_words": False, "case_sensitive": True}
+
+
 def _match_regex(assertion: Mapping[str, Any]) -> dict[str, Any] | None:
+    if assertion["value"] is None:
+        return None
     try:
         re.compile(str(assertion["value"]))
     except (re.error, RecursionError, OverflowError):
@@ -224,12 +331,7 @@ _TRANSLATIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] =
     "icontains-all": _match_words("all", case_sensitive=False),
     "contains-any": _match_words("any", case_sensitive=True),
     "icontains-any": _match_words("any", case_sensitive=False),
-    "starts-with": lambda assertion: {
-        "uses": "starts_with",
-        "phrases": [str(assertion["value"])],
-        "whole_words": False,
-        "case_sensitive": True,
-    },
+    "starts-with": _match_start,
     "regex": _match_regex,
     "is-json": _match_json,
     "is-xml": lambda _: {"uses": "format_compliance", "format": "xml"},

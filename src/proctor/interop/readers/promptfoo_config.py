@@ -7,14 +7,21 @@ run, and what depends on it is listed as a warning.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from proctor.errors import suggest_name
 from proctor.interop.files import damaged_file, read_json, read_json_lines, read_table, read_text, read_yaml
 from proctor.interop.imported import ImportedFile
-from proctor.interop.readers.promptfoo_assertions import Checks, parse_expected, translate_assertions, translate_model
+from proctor.interop.readers.promptfoo_assertions import (
+    Checks,
+    name_checks,
+    parse_expected,
+    translate_assertions,
+    translate_model,
+)
 from proctor.interop.run_builder import clean_metadata, count_warnings
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
@@ -22,21 +29,64 @@ from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
 
 NAME = "promptfoo"
 MAX_SAMPLES = 100_000
+_MAX_IDS = 3
 _FILE = "file://"
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 _LOST_OPTIONS = ("transform", "postprocess", "transformVars", "prefix", "suffix")
+_LOST_KEYS = {
+    "assertScoringFunction": "assertScoringFunction is left out: all translated checks must pass now; write the rule "
+    "as a function of your own: file.py:function",
+    "prompts": "the prompts filter of a test is left out: every configuration runs the test",
+    "providers": "the providers filter of a test is left out: every configuration runs the test",
+    "provider": "the provider of a test is left out: every configuration runs the test",
+}
+_TEST_KEYS = frozenset((
+    "vars", "assert", "threshold", "options", "metadata", "description", "provider", "providers", "providerOutput",
+    "prompts", "assertScoringFunction", "id", "strategyId",
+))  # fmt: skip
+_CONFIG_KEYS = frozenset((
+    "assertionTemplates", "commandLineOptions", "config", "defaultTest", "derivedMetrics", "description", "env",
+    "evaluateOptions", "extensions", "metadata", "nunjucksFilters", "outputPath", "plugins", "prompts", "providers",
+    "redteam", "scenarios", "sharing", "strategies", "tags", "targets", "tests", "tracing", "writeLatestResults",
+))  # fmt: skip
+_LOST_CONFIG_KEYS = ("derivedMetrics", "extensions", "nunjucksFilters", "redteam")
 _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
 _EXPECTED_COLUMN = re.compile(r"__expected(\d*)$")
+_ENVIRONMENT = re.compile(r"\{\{\s*env\.([A-Za-z_]\w*)\s*\}\}")
+_JSON_TYPE = "application/json"
 _CONFIG_COLUMN = re.compile(r"__config:__expected(\d*):(\w+)$")
 
 
 class Config(NamedTuple):
-    """A config with the folder of its files, what is left out, and what is not translated."""
+    """A config with the folder of its files, what is left out, and what is not translated, with the id of its test."""
 
     fields: Mapping[str, Any]
     folder: Path
     warnings: list[str]
-    untranslated: list[str]
+    untranslated: list[tuple[str, str]]
+
+    def add_note(self, reason: str) -> None:
+        """Add something that is not translated and belongs to no single test."""
+        self.untranslated.append((reason, ""))
+
+
+def describe_notes(notes: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return each reason once, with the number of times it occurred and the first tests.
+
+    >>> describe_notes([("a", "test-1"), ("b", ""), ("a", "test-2")])
+    ('a (2 times: test-1, test-2)', 'b')
+    """
+    groups: dict[str, list[str]] = {}
+    for reason, test in notes:
+        groups.setdefault(reason, []).append(test)
+    texts = []
+    for reason, tests in groups.items():
+        ids = [test for test in dict.fromkeys(tests) if test]
+        names = ", ".join([*ids[:_MAX_IDS], *(["…"] if len(ids) > _MAX_IDS else [])])
+        count = f"{len(tests):,} times" if len(tests) > 1 else ""
+        details = ": ".join(part for part in (count, names) if part)
+        texts.append(f"{reason} ({details})" if details else reason)
+    return tuple(texts)
 
 
 def read_config(path: Path, fields: Mapping[str, Any]) -> ImportedFile:
@@ -45,20 +95,30 @@ def read_config(path: Path, fields: Mapping[str, Any]) -> ImportedFile:
     default = _resolve_reference(fields.get("defaultTest"), config)
     tests = [_merge_tests(default, test) for test in _list_tests(fields.get("tests"), config)]
     tests += [_merge_tests(default, test) for test in _list_scenario_tests(config)]
-    samples = list(make_samples(tests or [dict(default)], config))
+    # Without the key, promptfoo runs its prompts once.
+    is_bare = fields.get("tests") is None and not fields.get("scenarios")
+    samples = name_checks(make_samples([default] if is_bare else tests, config))
     if len(samples) >= MAX_SAMPLES:
         config.warnings.append(f"only the first {MAX_SAMPLES:,} combinations of variables are read")
+    for key in sorted(key for key in map(str, fields) if key not in _CONFIG_KEYS and key[:1] not in "$_"):
+        config.warnings.append(_describe_unknown(key, _CONFIG_KEYS))
+    config.warnings.extend(f"{key} is left out" for key in _LOST_CONFIG_KEYS if fields.get(key))
     repeat = as_mapping(fields.get("evaluateOptions")).get("repeat")
     if isinstance(repeat, int) and repeat > 1:
         config.warnings.append(f"repeat is {repeat}; add --epochs {repeat}, or run: {{epochs: {repeat}}}")
+    if not samples:
+        reasons = "; ".join(config.warnings)
+        what = "the config has no tests" + (f": {reasons}" if reasons else "")
+        raise damaged_file(what, path, "add tests with vars, or correct the path of the file of tests")
     target, configurations = _read_targets(config)
     return ImportedFile(
         NAME,
-        samples=tuple(samples),
+        samples=samples,
         warnings=count_warnings(config.warnings),
-        untranslated=count_warnings(config.untranslated),
+        untranslated=describe_notes(config.untranslated),
         target=target,
         configurations=configurations,
+        name=as_text(fields.get("description")) or "",
     )
 
 
@@ -68,8 +128,8 @@ def read_tests(path: Path) -> ImportedFile:
     tests = [as_mapping(test) for test in _load_tests(path, config)]
     if not tests:
         raise damaged_file("the file has no tests", path)
-    samples = tuple(make_samples(tests, config))
-    notes = count_warnings(config.warnings), count_warnings(config.untranslated)
+    samples = name_checks(make_samples(tests, config))
+    notes = count_warnings(config.warnings), describe_notes(config.untranslated)
     return ImportedFile(NAME, samples=samples, warnings=notes[0], untranslated=notes[1])
 
 
@@ -85,19 +145,32 @@ def make_samples(tests: Sequence[Mapping[str, Any]], config: Config) -> Iterator
 
 
 def make_sample(
-    sample_id: str, test: Mapping[str, Any], config: Mapping[str, Any], untranslated: list[str], fallback: Any = ""
+    sample_id: str,
+    test: Mapping[str, Any],
+    config: Mapping[str, Any],
+    untranslated: list[tuple[str, str]],
+    fallback: Any = "",
 ) -> Sample[Any, Any]:
     """Return the sample of a test whose variables are single values; `fallback` is the input without variables."""
     variables = as_mapping(test.get("vars"))
-    checks = translate_assertions(Checks.of_test(test, config, variables), untranslated)
+    notes: list[str] = []
+    checks = translate_assertions(Checks.of_test(test, config, variables), notes)
     metadata: dict[str, Any] = dict(as_mapping(test.get("metadata")))
     if description := as_text(test.get("description")):
         metadata.setdefault("description", description)
     options = as_mapping(test.get("options"))
     lost_options = [name for name in _LOST_OPTIONS if options.get(name)]
-    untranslated += [f"the option {name!r} of a test is left out; do it in the target" for name in lost_options]
+    notes += [f"the option {name!r} of a test is left out; do it in the target" for name in lost_options]
+    notes += [reason for key, reason in _LOST_KEYS.items() if test.get(key)]
+    notes += [_describe_unknown(key, _TEST_KEYS) for key in sorted(map(str, test)) if key not in _TEST_KEYS]
+    untranslated += [(note, sample_id) for note in notes]
     value = dict(variables) if variables else fallback
     return Sample(sample_id, value, checks.expected, clean_metadata(metadata, NAME), checks.evaluators)
+
+
+def _describe_unknown(key: str, known: Iterable[str]) -> str:
+    hint = suggest_name(key, known)
+    return f"the key {key!r} is left out: {hint if hint.startswith('did you mean') else 'promptfoo has no such key'}"
 
 
 def _expand(variables: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -168,7 +241,7 @@ def _load_tests(path: Path, config: Config) -> Sequence[Any]:
     if suffix in (".json", ".yaml", ".yml"):
         value = read_json(path) if suffix == ".json" else read_yaml(path)
         return as_list(value) or [value]
-    config.warnings.append(f"{path.name!r} is left out: save the tests as CSV, JSON Lines or YAML")
+    config.warnings.append(f"{path.name!r} is left out: save the tests as CSV (in a spreadsheet: File > Save as)")
     return []
 
 
@@ -225,10 +298,15 @@ def _read_metadata(cells: Mapping[str, str]) -> dict[str, Any]:
 def _read_targets(config: Config) -> tuple[dict[str, Any] | None, dict[str, dict[str, Any]]]:
     """Return the models and prompts as a target and its configurations; None if none can be translated."""
     entries = config.fields.get("providers") or config.fields.get("targets")
-    models = dict(_list_models(entries if isinstance(entries, list) else [entries], config))
+    entries = entries if isinstance(entries, list) else [entries]
+    models = dict(_list_models(entries, config))
     prompts = dict(_list_prompts(config))
     if not models or not prompts:
-        return None, {}
+        providers = [_read_provider(entry) for entry in entries]
+        endpoints = [
+            translate_endpoint(address or "", as_mapping(fields.get("config"))) for address, fields in providers
+        ]
+        return endpoints[0] if len(endpoints) == 1 else None, {}
     options = {
         f"{label} {name}" if len(models) > 1 and len(prompts) > 1 else (label if len(models) > 1 else name): {
             "model": model,
@@ -242,18 +320,72 @@ def _read_targets(config: Config) -> tuple[dict[str, Any] | None, dict[str, dict
 
 def _list_models(entries: Sequence[Any], config: Config) -> Iterator[tuple[str, str]]:
     for entry in entries:
-        fields = as_mapping(entry)
-        if isinstance(entry, dict) and "id" not in entry and len(entry) == 1:
-            fields = {"id": next(iter(entry))}
-        address = entry if isinstance(entry, str) else as_text(fields.get("id"))
-        if address is None:
+        address, fields = _read_provider(entry)
+        if address is None or translate_endpoint(address, as_mapping(fields.get("config"))) is not None:
             continue
         if (model := translate_model(address)) is None:
-            config.untranslated.append(
-                f"the provider {address!r} is not a model address; name your program with --target"
+            config.add_note(f"the provider {address!r} is not a model address; name your program with --target")
+            continue
+        if settings := ", ".join(map(str, as_mapping(fields.get("config")))):
+            config.add_note(
+                f"the settings of the provider {address!r} are left out: {settings}; set them in your program"
             )
-        else:
-            yield as_text(fields.get("label")) or model, model
+        yield as_text(fields.get("label")) or model, model
+
+
+def _read_provider(entry: Any) -> tuple[str | None, Mapping[str, Any]]:
+    """Return the address of a provider and its other keys."""
+    fields = as_mapping(entry)
+    if isinstance(entry, dict) and "id" not in entry and len(entry) == 1:
+        address = str(next(iter(entry)))
+        fields = {"id": address, **as_mapping(entry[address])}
+    return entry if isinstance(entry, str) else as_text(fields.get("id")), fields
+
+
+def translate_endpoint(address: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the target of an HTTP provider; None if it has more than a body, headers and a plain response path.
+
+    >>> settings = {"body": {"q": "{{question}}"}, "transformResponse": "json.choices[0].text"}
+    >>> translate_endpoint("https://example.com/chat", settings)["http"]
+    {'url': 'https://example.com/chat', 'body': {'q': '$question'}, 'response': 'choices[0].text'}
+    """
+    url = settings.get("url", address) if address in ("http", "https") else address
+    body, path = settings.get("body"), settings.get("transformResponse", settings.get("responseParser"))
+    response = re.fullmatch(r"json\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*)", path) if isinstance(path, str) else None
+    method = str(settings.get("method", "POST" if body else "GET")).upper()
+    known = {"url", "method", "body", "headers", "transformResponse", "responseParser"}
+    is_plain = isinstance(url, str) and url.startswith(("http://", "https://")) and "{{" not in url
+    if not is_plain or response is None or not isinstance(body, dict) or method not in ("POST", "PUT", "PATCH"):
+        return None
+    headers = {str(key): str(value) for key, value in as_mapping(settings.get("headers")).items()}
+    headers = {key: value for key, value in headers.items() if key.lower() != "content-type" or value != _JSON_TYPE}
+    texts = [_translate_header(value) for value in headers.values()]
+    translated = _translate_body(body)
+    if set(settings) - known or None in texts or translated is None:
+        return None
+    target: dict[str, Any] = {"url": url, "body": translated, "response": response[1]}
+    target |= {"method": method} if method != "POST" else {}
+    return {"http": target | ({"headers": dict(zip(headers, texts, strict=True))} if headers else {})}
+
+
+def _translate_header(text: str) -> str | None:
+    """Return a header with $NAME for environment variables, or None if it has another template."""
+    header = _ENVIRONMENT.sub(lambda match: f"${match[1]}", text.replace("$", "$$"))
+    return None if "{{" in header or "{%" in header else header
+
+
+def _translate_body(value: Any) -> Any:
+    """Return a body with Proctor's placeholders, or None if a template has more than variables of the test."""
+    if isinstance(value, dict | list):
+        values = list(value.values() if isinstance(value, dict) else value)
+        items = [_translate_body(item) for item in values]
+        if any(item is None and text is not None for item, text in zip(items, values, strict=True)):
+            return None
+        return dict(zip(value, items, strict=True)) if isinstance(value, dict) else items
+    if not isinstance(value, str):
+        return value
+    # `prompt` is the text of the rendered prompt, which no variable of the sample holds.
+    return None if "prompt" in _VARIABLE.findall(value) else _translate_prompt(value)
 
 
 def _list_prompts(config: Config) -> Iterator[tuple[str, str]]:
@@ -267,7 +399,7 @@ def _list_prompts(config: Config) -> Iterator[tuple[str, str]]:
         texts = [text]
         if text.startswith(_FILE):
             if not text.endswith((".txt", ".md")):
-                config.untranslated.append(f"the prompt {text!r} is left out: only .txt and .md files are read")
+                config.add_note(f"the prompt {text!r} is left out: only .txt and .md files are read")
                 continue
             path = _find_file(text, config)
             texts = [] if path is None else re.split(r"(?m)^---\s*$", read_text(path))
@@ -275,9 +407,9 @@ def _list_prompts(config: Config) -> Iterator[tuple[str, str]]:
             number += 1
             prompt = _translate_prompt(part.strip())
             if prompt is None:
-                config.untranslated.append(
-                    "a prompt is left out: it uses more of its template language than {{variables}}"
-                )
+                config.add_note("a prompt is left out: it uses more of its template language than {{variables}}")
+            elif "$" not in prompt.replace("$$", ""):
+                config.add_note(f"the prompt {prompt[:40]!r} is left out: it is fixed, the same for all tests")
             else:
                 yield as_text(fields.get("label")) or f"prompt-{number}", prompt
 
@@ -285,4 +417,4 @@ def _list_prompts(config: Config) -> Iterator[tuple[str, str]]:
 def _translate_prompt(text: str) -> str | None:
     """Return a prompt with Proctor's placeholders, or None if its template has more than variables."""
     prompt = _VARIABLE.sub(r"$\1", text.replace("$", "$$"))
-    return None if re.search(r"\{\{|\{%|\{#", prompt) or "$" not in prompt.replace("$$", "") else prompt
+    return None if re.search(r"\{\{|\{%|\{#", prompt) else prompt
