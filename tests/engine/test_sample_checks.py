@@ -322,3 +322,14 @@ def test_evaluators_of_samples_are_built_once_before_the_run(monkeypatch: pytest
         assert checks(converted)[0].spec.parameters["pattern"] == f"a{sample.id}"
     # The first two samples stay in the cache and the last was built a moment ago; each other one is built once.
     assert len(built) <= 4
+
+
+def test_samples_without_an_evaluator_are_not_counted_as_skipped(tmp_path: Path) -> None:
+    """The page of the run counts 1 pass and 1 failure of `contains`, and skips nothing."""
+    from proctor.reports.pages.runs import overview_page
+
+    report = evaluate(echo, str(write_lines(tmp_path / "qa.jsonl", LINES)))
+    page = overview_page(report, report.results.grid())
+    counts = {evaluator["name"]: next(iter(evaluator["counts"].values())) for evaluator in page["evaluators"]}
+    assert counts["contains"] == {"passed": 1, "failed": 1, "errors": 0, "skipped": 0}
+    assert counts["exact_match"] == {"passed": 1, "failed": 0, "errors": 0, "skipped": 0}

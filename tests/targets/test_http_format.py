@@ -129,7 +129,8 @@ def test_server_sent_events_and_json_lines_are_joined(endpoint: Endpoint) -> Non
     events = [
         'data: {"choices": [{"delta": {"role": "assistant"}}]}\n\n: a comment\n\nevent: message\r\nda',
         'ta: {"choices": [{"delta": {"content": "Pa"}}]}\r\n\r\ndata: {"choices": [{"delta": {"content": null}}]}\n\n',
-        'data: {"choices": [{"delta": {"content": "ris é"}}]}\n\ndata: {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}',
+        'data: {"choices": [{"delta": {"content": "ris é"}}]}\n\ndata: ',
+        '{"usage": {"prompt_tokens": 9, "completion_tokens": 2}}',
         "\n\ndata: [DONE]\n\n",
     ]
     options: dict[str, Any] = {"body": OPENAI, "stream": True, "usage": USAGE}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,10 @@ def _list_steps() -> Iterator[tuple[str, str]]:
     file = _find_eval_file()
     latest = _find_latest_run()
     if file is not None:
-        yield ("proctor run" if file == DEFAULT_FILE else f"proctor run {file}"), f"run {file} in this folder"
+        yield (
+            ("proctor run" if file == DEFAULT_FILE else f"proctor run {shlex.quote(str(file))}"),
+            f"run {file} in this folder",
+        )
     elif latest is None:
         yield "proctor demo", "see a complete evaluation, without a key or a network"
         yield "proctor init my-evals", "create a small project that you can run and change"
