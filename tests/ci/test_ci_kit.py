@@ -213,9 +213,6 @@ def test_every_command_of_the_kit_exists_with_its_options() -> None:
 
 def test_a_run_with_many_errors_does_not_renew_the_baseline(project: Path) -> None:
     """The target fails for half of the samples: the old baseline stays, and the step says so."""
-    (project / "eval.yaml").write_text(
-        "dataset: qa.jsonl\ntarget: app.py:answer\nevaluators: [exact_match]\nretries: 0\n"
-    )
     step = f'"{sys.executable}" "{KIT / "proctor_ci.py"}" baseline'
     assert run_step(step, project).returncode == 0
     before = json.loads(run_command("baseline", "list", "--json", cwd=project).stdout)["main"]["run_id"]

@@ -221,6 +221,7 @@ def test_a_half_wrong_usage_is_unknown_and_warns_once(endpoint: Endpoint) -> Non
     target = HttpTarget(endpoint.url, body={"q": "$input"}, response="text", usage=paths)
     report = evaluate(target, [Sample("1", "a", "hi"), Sample("2", "b", "hi")], ["exact_match"])
     assert [result.trial.usage for result in report.results] == [None, None]
+    assert report.metadata is not None
     [warning] = [text for text in report.metadata.warnings if "usage" in text]
     assert "no number at usage.prompt; its shape is {text: string, usage: {prompt_tokens: number" in warning
 
