@@ -52,9 +52,11 @@ def renew_baseline(file: str, baseline: str) -> int:
     if code not in (0, 1):
         print("The baseline stays as it was, because the run is not complete.", file=sys.stderr)
         return code
-    return run("proctor", "baseline", "set", baseline, "latest") or run(
-        "proctor", "history", "prune", "--count", str(MAX_RUNS), "--yes"
-    )
+    # It refuses runs that are not complete, and runs in which more than a tenth of the samples have no verdict.
+    code = run("proctor", "baseline", "set", baseline, "latest")
+    if code:
+        print("The baseline stays as it was; the message above says why.", file=sys.stderr)
+    return code or run("proctor", "history", "prune", "--count", str(MAX_RUNS), "--yes")
 
 
 def write_comment(environment: Mapping[str, str]) -> int:

@@ -209,3 +209,15 @@ def test_every_command_of_the_kit_exists_with_its_options() -> None:
         text = run_command(*command, "--help", cwd=ROOT).stdout
         assert text.startswith(f"Usage: proctor {' '.join(command)} ")
         assert set(re.findall(r"--[\w-]+", text)).issuperset(options), command
+
+
+def test_a_run_with_many_errors_does_not_renew_the_baseline(project: Path) -> None:
+    """The target fails for half of the samples: the old baseline stays, and the step says so."""
+    step = f'"{sys.executable}" "{KIT / "proctor_ci.py"}" baseline'
+    assert run_step(step, project).returncode == 0
+    before = json.loads(run_command("baseline", "list", "--json", cwd=project).stdout)["main"]["run_id"]
+    (project / "app.py").write_text("def answer(question):\n    return question if int(question) % 2 else 1 / 0\n")
+    result = run_step(step, project)
+    assert (result.returncode, "The baseline stays as it was" in result.stderr) == (2, True)
+    assert "100 of 200 results" in result.stderr
+    assert json.loads(run_command("baseline", "list", "--json", cwd=project).stdout)["main"]["run_id"] == before

@@ -125,3 +125,12 @@ def test_an_old_package_of_an_extra_is_a_warning(monkeypatch: pytest.MonkeyPatch
     assert "is older than 999.0" in findings["redis"].message
     assert findings["ray"].status == "info"
     assert findings["ray"].fix == 'pip install "proctor[ray]"'
+
+
+def test_evaluators_of_samples_are_mentioned(tmp_path: Path) -> None:
+    """An eval file without evaluators of its own is not described as one that has none."""
+    (tmp_path / "app.py").write_text("def answer(text):\n    return text\n")
+    (tmp_path / "d.jsonl").write_text('{"id": "1", "input": "a", "expected": "a", "evaluators": ["exact_match"]}\n')
+    (tmp_path / "eval.yaml").write_text("dataset: d.jsonl\ntarget: app.py:answer\n")
+    result = run_command("doctor", cwd=tmp_path)
+    assert "1 sample, samples have their own evaluators (exact_match)" in " ".join(result.stdout.split())

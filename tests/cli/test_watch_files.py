@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from proctor.cli.watch_files import read_states, wait_for_change
+from proctor import Sample, evaluate
+from proctor.cli.watch_files import describe_difference, read_states, wait_for_change
 from tests.cli.project import Project
 from tests.support import run_command
 
@@ -97,3 +98,17 @@ def test_options_that_make_no_sense_together_are_refused(project: Project, tmp_p
     assert result.returncode == 2
     assert "--watch cannot be combined with --resume\nFix: leave out --resume" in result.stderr
     assert project.folder == tmp_path
+
+
+def test_another_expected_value_is_reported_once_and_not_as_no_change(tmp_path: Path) -> None:
+    """Runs with different expected values are not compared, so nothing is said about changed samples."""
+    history = tmp_path / "history.db"
+    reports = [
+        evaluate(str.upper, [Sample("a", "x", expected), Sample("b", "y", "Y")], ["exact_match"], history=str(history))
+        for expected in ("X", "Z", "Z")
+    ]
+    line = describe_difference(reports[1].run_id, reports[0].run_id, str(history))
+    assert line.startswith("since the last run: this run and the last run cannot be compared: 1 of 2 samples")
+    assert "no sample changed" not in line
+    same = describe_difference(reports[2].run_id, reports[1].run_id, str(history))
+    assert "no sample changed" in same

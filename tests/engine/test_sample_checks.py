@@ -294,3 +294,43 @@ def test_export_and_import_keep_them(tmp_path: Path) -> None:
     run_command("history", "import", "runs.jsonl", "--history", "other.db", cwd=tmp_path)
     shown = run_command("report", "n", "--history", "other.db", "--format", "json", "--output", "-", cwd=tmp_path)
     assert json.loads(shown.stdout)["metrics"]["contains.pass_rate"]["n"] == 2
+
+
+def test_evaluators_of_samples_are_built_once_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Converted samples use the evaluators that the pass before the run built, also in a dataset beyond the cache."""
+    from proctor.wiring import sample_checks
+    from proctor.wiring.registry import Registry
+
+    registry = Registry.standard()
+    built: list[Any] = []
+    build = registry.build
+    monkeypatch.setattr(registry, "build", lambda spec, **options: (built.append(spec), build(spec, **options))[1])
+    samples = [Sample(str(n), "", "y", evaluators=({"regex_match": {"pattern": f"a{n}"}},)) for n in range(6)]
+    checks = sample_checks.SampleChecks(registry)
+    for sample in samples:
+        checks.resolve(sample.evaluators[0])
+    assert len(built) == 6
+    assert [checks(checks.convert(sample))[0](f"a{sample.id}").passed for sample in samples] == [True] * 6
+    assert len(built) == 6
+    monkeypatch.setattr(sample_checks, "MAX_CACHED_CHECKS", 4)
+    monkeypatch.setattr(sample_checks, "MAX_RECENT_CHECKS", 2)
+    checks = sample_checks.SampleChecks(registry)
+    for sample in samples:
+        checks.resolve(sample.evaluators[0])
+    built.clear()
+    for sample in samples:
+        converted = checks.convert(sample)
+        assert checks(converted)[0].spec.parameters["pattern"] == f"a{sample.id}"
+    # The first two samples stay in the cache and the last was built a moment ago; each other one is built once.
+    assert len(built) <= 4
+
+
+def test_samples_without_an_evaluator_are_not_counted_as_skipped(tmp_path: Path) -> None:
+    """The page of the run counts 1 pass and 1 failure of `contains`, and skips nothing."""
+    from proctor.reports.pages.runs import overview_page
+
+    report = evaluate(echo, str(write_lines(tmp_path / "qa.jsonl", LINES)))
+    page = overview_page(report, report.results.grid())
+    counts = {evaluator["name"]: next(iter(evaluator["counts"].values())) for evaluator in page["evaluators"]}
+    assert counts["contains"] == {"passed": 1, "failed": 1, "errors": 0, "skipped": 0}
+    assert counts["exact_match"] == {"passed": 1, "failed": 0, "errors": 0, "skipped": 0}

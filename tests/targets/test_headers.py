@@ -40,7 +40,7 @@ the headers are invalid
   - headers.X-Number: the value is not a string
   - headers.X-Price: a $ is not followed by a variable's name; write $$ for a dollar sign
   - headers.X-Break: the value has characters that a header cannot contain
-Fix: write {"Authorization": "Bearer $TOKEN"}\
+Fix: export NO_SUCH=…\
 """)
     with pytest.raises(TargetError, match="must be a mapping"):
         Headers(["Authorization"])  # type: ignore[arg-type]

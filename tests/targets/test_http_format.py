@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor import Sample
+from proctor import Sample, evaluate
 from proctor.errors import CallFailed, ProctorError, TargetError
 from proctor.records.session import Usage
 from proctor.records.trial import Reply
@@ -127,13 +129,14 @@ def test_server_sent_events_and_json_lines_are_joined(endpoint: Endpoint) -> Non
     events = [
         'data: {"choices": [{"delta": {"role": "assistant"}}]}\n\n: a comment\n\nevent: message\r\nda',
         'ta: {"choices": [{"delta": {"content": "Pa"}}]}\r\n\r\ndata: {"choices": [{"delta": {"content": null}}]}\n\n',
-        'data: {"choices": [{"delta": {"content": "ris é"}}]}\n\ndata: {"choices": [], "usage": {"prompt_tokens": 9}}',
+        'data: {"choices": [{"delta": {"content": "ris é"}}]}\n\ndata: ',
+        '{"usage": {"prompt_tokens": 9, "completion_tokens": 2}}',
         "\n\ndata: [DONE]\n\n",
     ]
     options: dict[str, Any] = {"body": OPENAI, "stream": True, "usage": USAGE}
     endpoint.send(*events, content_type=SSE)
     target = HttpTarget(endpoint.url, response="choices[0].delta.content", **options)
-    assert ask(target) == Reply("Paris é", Usage(input_tokens=9))
+    assert ask(target) == Reply("Paris é", Usage(input_tokens=9, output_tokens=2))
     endpoint.send('{"token": "Pa"}\n{"tok', 'en": "ris"}\n\n{"end": true}\n', content_type="application/x-ndjson")
     assert ask(HttpTarget(endpoint.url, response="token", **options)).output == "Paris"
     endpoint.send("data: Pa\n\ndata: ris\ndata: !\n\n", content_type=SSE)
@@ -209,3 +212,62 @@ def test_the_command_line_takes_a_mapping(endpoint: Endpoint, tmp_path: Path) ->
     broken = run_command(*arguments, "{http: [", cwd=tmp_path)
     assert broken.returncode == 2
     assert "--target must be an address or a YAML mapping" in broken.stderr
+
+
+def test_a_half_wrong_usage_is_unknown_and_warns_once(endpoint: Endpoint) -> None:
+    """With one of two paths wrong, nothing is counted: a part of the tokens would look like all of them."""
+    endpoint.send({"text": "hi", "usage": {"prompt_tokens": 30, "completion_tokens": 9}})
+    paths = {"input_tokens": "usage.prompt", "output_tokens": "usage.completion_tokens"}
+    target = HttpTarget(endpoint.url, body={"q": "$input"}, response="text", usage=paths)
+    report = evaluate(target, [Sample("1", "a", "hi"), Sample("2", "b", "hi")], ["exact_match"])
+    assert [result.trial.usage for result in report.results] == [None, None]
+    assert report.metadata is not None
+    [warning] = [text for text in report.metadata.warnings if "usage" in text]
+    assert "no number at usage.prompt; its shape is {text: string, usage: {prompt_tokens: number" in warning
+
+
+def test_messages_of_endpoints_have_the_line_to_type(endpoint: Endpoint) -> None:
+    """A stream needs `stream`, another JSON needs `response`, and a path is shown as it was written."""
+    endpoint.send('data: {"t": "a"}\n\n', content_type=SSE)
+    assert fail(HttpTarget(endpoint.url, response="t")).endswith("Fix: add `stream: true` to the target")
+    endpoint.send({"answer": "x", "model": "m"})
+    assert "Fix: add `response: PATH` to the target, where PATH is one of its keys: answer, model" in fail(
+        HttpTarget(endpoint.url)
+    )
+    endpoint.send({"a": {"b": {"c": {"d": {"parts": [{"text": "x"}]}}}}})
+    message = fail(HttpTarget(endpoint.url, response="a.b.c.d.parts[0].txt"))
+    assert "no output at a.b.c.d.parts[0].txt: 'a.b.c.d.parts[0]' has no field 'txt'" in message
+    assert "{a: {b: {c: {d: {parts: [{text: string}]}}}}}" in message
+
+
+def test_mistakes_in_the_target_are_reported_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path with an open bracket, a misspelled key and an unset variable need no call."""
+    with pytest.raises(TargetError, match=r"'a\[0.text' is not a path"):
+        HttpTarget("http://127.0.0.1/", response="a[0.text")
+    with pytest.raises(TargetError, match="ulr: did you mean 'url'"):
+        as_target({"http": {"ulr": "http://127.0.0.1/"}})
+    monkeypatch.delenv("NOPE_TOKEN", raising=False)
+    with pytest.raises(TargetError) as error:
+        HttpTarget("http://127.0.0.1/", headers={"Authorization": "Bearer $NOPE_TOKEN"})
+    assert error.value.fix == "export NOPE_TOKEN=…"
+
+
+def test_the_first_call_imports_nothing() -> None:
+    """The client's modules and certificates are loaded with the target, so that the first latency is like the next."""
+    script = """
+import asyncio, sys
+from proctor import Sample, evaluate
+from proctor.models.http import endpoint
+from proctor.targets.http import HttpTarget
+HttpTarget("https://127.0.0.1:1/")
+target = HttpTarget("http://127.0.0.1:1/")
+loaded, certificates = set(sys.modules), dict(endpoint._certificates)
+try:
+    asyncio.run(target.call(Sample("1", "a"), {}))
+except Exception as error:
+    assert "could not be reached" in str(error), error
+new = {name for name in sys.modules if name not in loaded and name.split(".")[0] in {"httpx2", "httpcore2", "anyio"}}
+assert not new, new
+assert len(certificates) == 1 and endpoint._certificates == certificates
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -645,3 +645,11 @@ def test_an_output_with_half_a_surrogate_pair_can_be_drawn() -> None:
     """A truncated emoji is part of the digest, and other outputs keep theirs."""
     assert digest_output("ok \ud83d") != digest_output("ok ")
     assert digest_output({"a": 1}) == blake2b(b'{"a":1}', digest_size=8).hexdigest()
+
+
+def test_commands_quote_names_for_the_shell() -> None:
+    """A judge called `tone 2` is one word of the command."""
+    from proctor.validity.cards import JudgeCard, _judge_state
+
+    card = _judge_state(JudgeCard("tone 2", "d", "r1", "none"), 0, 0.6)
+    assert card.fix.startswith("proctor label r1 --evaluator 'tone 2' --sample-size")

@@ -143,3 +143,16 @@ def test_only_bitmaps_inside_the_data_are_shown(page: Any, text: str, is_safe: b
 
 def _list_files() -> list[Path]:
     return sorted(path for path in CLIENT.iterdir() if path.is_file())
+
+
+def test_scores_of_an_evaluator_called_latency_are_not_a_latency(page: Any) -> None:
+    """Its median is a score; the only median latency is that of the target."""
+    script = """async () => {
+      const { renderCosts } = await import("/metrics.js");
+      const value = (number) => ({ value: number, n: 2, kind: "quantile" });
+      const table = { "latency.p50": value(1), "latency_ms.p50": { ...value(40), unit: "ms" } };
+      const text = (evaluators) =>
+        renderCosts({ metrics: { all: table }, summary: { configurations: ["all"], evaluators } }).textContent;
+      return [text(["latency"]), text(["exact_match"])].map((one) => one.split("median latency").length - 1);
+    }"""
+    assert page.evaluate(script) == [1, 2]

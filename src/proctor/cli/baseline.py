@@ -25,7 +25,7 @@ def command() -> None:
 @command.command("set")
 @click.argument("name")
 @click.argument("run")
-@option("--force", "Accept a run that is incomplete or has no verdict.")
+@option("--force", "Accept a run that is incomplete, or in which more than a tenth has no verdict.")
 @common_options
 def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -> None:
     """Set the baseline NAME to RUN, replacing any earlier run.
@@ -33,7 +33,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     \b
     proctor baseline set main latest
     """
-    from proctor.comparison.gates.gaps import find_worst_metric
+    from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING, Gap, find_worst_metric
     from proctor.engine.start import selection_warnings
     from proctor.wiring.open_history import current_status, open_history
 
@@ -56,10 +56,19 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
             f"no result of run {run_id} has a verdict, so nothing can be compared with it",
             fix=f"see why: proctor show {run_id} --outcome {counts.first_problem()}; or add --force",
         )
+    metric, gap = find_worst_metric(store.report(run_id))
+    ignored = counts.skipped if metadata.options.skipped == "ignore" else 0
+    total = counts.total - ignored
+    missing = total - counts.passed - counts.failed
+    if Gap(missing, total).exceeds(DEFAULT_MAX_MISSING) and not force:
+        raise UsageError(
+            f"{missing:,} of {total:,} results of run {run_id} have no verdict; a baseline may lack at most "
+            f"{100 * DEFAULT_MAX_MISSING:g}%",
+            fix=f"see why: proctor show {run_id} --outcome {counts.first_problem()}; or add --force",
+        )
     previous_run = store.baselines().get(name)
     has_moved = previous_run is not None and previous_run.run_id != run_id
     store.set_baseline(name, run_id)
-    metric, gap = find_worst_metric(store.report(run_id))
     if as_json:
         previous = previous_run.run_id if previous_run and has_moved else None
         print_json({"name": name, "run_id": run_id, "before": previous, "missing": gap.missing})

@@ -40,6 +40,7 @@ EXTRAS = {
     "otel": "OpenTelemetry spans",
     "ray": "runs on a Ray cluster",
 }
+MAX_NAMES = 5
 _REQUIREMENT = re.compile(r"""([\w.-]+)(?:\[[^\]]*\])?\s*(?:>=\s*([\w.]+))?.*?;.*extra\s*==\s*['"](.+?)['"]""")
 
 
@@ -180,7 +181,12 @@ def _check_eval_file(file: Path | None) -> Iterator[Finding]:
         plan = prepare(loaded.evaluation, registry)
         length = inspect_dataset(plan).length
         samples = "an unknown number of samples" if length is None else format_count(length, "sample")
-        return f"{path}: target {plan.target.spec.name}, {samples}, {format_count(len(plan.evaluators), 'evaluator')}"
+        own = plan.checks.specs if plan.checks is not None else ()
+        parts = [format_count(len(plan.evaluators), "evaluator")] if plan.evaluators or not own else []
+        if own:
+            parts.append(f"samples have their own evaluators ({', '.join(spec.name for spec in own[:MAX_NAMES])}")
+            parts[-1] += f", … {len(own) - MAX_NAMES} more)" if len(own) > MAX_NAMES else ")"
+        return f"{path}: target {plan.target.spec.name}, {samples}, {', '.join(parts)}"
 
     with cli.redirect_prints(True):
         yield _attempt(section, "eval file", check)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -175,7 +176,8 @@ def prune(
     if cache and name is not None:
         raise ConfigError(
             "--cache and --name cannot be combined",
-            fix=f"run two commands: proctor history prune --name {name} --days 30; proctor history prune --cache",
+            fix=f"run two commands: proctor history prune --name {shlex.quote(name)} --days 30; "
+            "proctor history prune --cache",
         )
     require_yes(yes or dry_run, as_json)
     store, retention, now = open_history(history), Retention(days, count), SystemClock().now()

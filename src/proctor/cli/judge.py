@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -94,7 +95,7 @@ def next_(run: str, evaluator: str | None, limit: int, history: str | None, as_j
             click.echo(f"  {cli.display_name(item.sample_id)} ({item.configuration}, epoch {item.epoch + 1})")
         if listed:
             size = len(done) + limit if strategy == "random" else limit
-            typed = f"proctor label {metadata.run_id} --evaluator {name} --strategy {strategy}"
+            typed = f"proctor label {metadata.run_id} --evaluator {shlex.quote(name)} --strategy {strategy}"
             click.echo(f"  {typed} --sample-size {size}")
 
 
@@ -149,9 +150,13 @@ def panel(run: str, judges: tuple[str, ...], evaluator: str, history: str | None
     if measured is None:
         counts = Counter(label.evaluator for label in store.labels(run_id=metadata.run_id))
         [(question, count)] = counts.most_common(1) or [("", 0)]
-        fix = f"proctor label {metadata.run_id}{f' --evaluator {evaluator}' if evaluator else ''}"
+        fix = f"proctor label {metadata.run_id}{f' --evaluator {shlex.quote(evaluator)}' if evaluator else ''}"
         if question != evaluator and count >= MIN_PANEL_LABELS:
-            fix = f"add --evaluator {question}, which has {count:,} labels" if question else "leave out --evaluator"
+            fix = (
+                f"add --evaluator {shlex.quote(question)}, which has {count:,} labels"
+                if question
+                else "leave out --evaluator"
+            )
         raise UsageError(
             f"fewer than {MIN_PANEL_LABELS} outputs that all judges scored have a label of "
             f"{evaluator or 'the overall verdict'}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -158,7 +159,7 @@ class TerminalSession:
         counts = f"{len(done) - skipped:,} of {len(drawn):,} drawn outputs labelled"
         click.echo(f"{counts}{f', {skipped:,} skipped' if skipped else ''} by {self._annotator}")
         if len(done) == len(drawn) and (evaluator := self._session.evaluator):
-            click.echo(f"next: proctor judge card {evaluator} --run {self._session.run.run_id}")
+            click.echo(f"next: proctor judge card {shlex.quote(evaluator)} --run {self._session.run.run_id}")
 
     def _apply(self, key: str, index: int, done: set[Any]) -> int:
         """Apply a key to an output and return the index of the next one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -98,8 +99,8 @@ def _find_missing_values(report: EvalReport, thresholds: Mapping[str, float]) ->
         if gap.exceeds(DEFAULT_MAX_MISSING):
             yield (
                 f"{metric} is at least {threshold:g}, but {gap.describe('this run')}: rescore the samples, or accept "
-                f"the missing values: proctor gate {report.run_id} --fail-under {metric}={threshold:g} "
-                f"--max-missing {gap.missing}"
+                f"the missing values: proctor gate {report.run_id} --fail-under "
+                f"{shlex.quote(f'{metric}={threshold:g}')} --max-missing {gap.missing}"
             )
 
 

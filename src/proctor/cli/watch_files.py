@@ -176,7 +176,9 @@ def describe_difference(new: str, reference: str, history: str | None) -> str:
         ]
         prefix = f"{comparison.a}: " if len(comparisons) > 1 else ""
         answer = comparison.answer.replace(new, "this run").replace(reference, "the last run")
-        parts.append(f"{prefix}{'; '.join(changes) or 'no sample changed'}. {answer}")
+        if not changes and not comparison.biased:
+            changes = ["no sample changed"]
+        parts.append(prefix + ". ".join([*(["; ".join(changes)] if changes else []), answer]))
     return "since the last run: " + " | ".join(parts)
 
 

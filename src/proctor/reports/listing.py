@@ -89,12 +89,13 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping
 
 def show_baselines(baselines: Sequence[tuple[str, RunMetadata, EvalReport]]) -> None:
     """Print one line for each baseline: its name, its run, and the run's results."""
-    rows: list[tuple[str, ...]] = [("baseline", "run", "name", "status", "results", "pass rate")]
+    rows: list[tuple[str, ...]] = [("baseline", "run", "name", "status", "results", "pass rate", "errors")]
     for name, run, report in baselines:
         count = f" ({len(run.configurations)} configurations)" if len(run.configurations) > 1 else ""
         pass_rate = _format_pass_rate(run, report) + count
-        rows.append(_cells(name, run.run_id, run.name, run.status, f"{report.total:,}", pass_rate))
-    _print_table(rows, right=(4, 5), shrinkable=(2,))
+        errors = f"{report.errors:,}/{report.total:,}"
+        rows.append(_cells(name, run.run_id, run.name, run.status, f"{report.total:,}", pass_rate, errors))
+    _print_table(rows, right=(4, 5, 6), shrinkable=(2,))
 
 
 def show_imported(runs: Sequence[Any], tool: str, *, is_dry_run: bool = False) -> None:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote
 
 from proctor.core.clock import SystemClock
-from proctor.core.http_status import is_loopback, parse_retry_after
+from proctor.core.http_status import parse_retry_after
 from proctor.core.redaction.known_secrets import known_secrets
 from proctor.core.retry_policy import is_retryable_status
 from proctor.errors import CallFailed, Problem, TargetError, suggest_name
 from proctor.models.http.access import split_http_url
-from proctor.models.http.endpoint import open_client, read_body
+from proctor.models.http.endpoint import open_client, prepare_connections, read_body
 from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply
 from proctor.targets import wire
-from proctor.targets.http_format import BodyTemplate, ResponseFormat
+from proctor.targets.http_format import EVENT_STREAM, BodyTemplate, ResponseFormat, advise_path
 
 if TYPE_CHECKING:
     import httpx2
@@ -46,9 +46,8 @@ class Headers:
     def __init__(self, headers: Mapping[str, str], extra_secrets: Iterable[tuple[str, str]] = ()) -> None:
         problems = _find_problems(headers)
         if problems:
-            raise TargetError(
-                "the headers are invalid", problems=problems, fix='write {"Authorization": "Bearer $TOKEN"}'
-            )
+            fix = next((problem.fix for problem in problems if problem.fix), 'write {"Authorization": "Bearer $TOKEN"}')
+            raise TargetError("the headers are invalid", problems=problems, fix=fix)
         self._templates = {name: Template(value) for name, value in headers.items()}
         self._extra_secrets = tuple(extra_secrets)
 
@@ -95,23 +94,24 @@ def _find_problems(headers: Any) -> list[Problem]:
     if not isinstance(headers, Mapping):
         return [Problem("headers", "must be a mapping of names to values")]
     reasons = {str(name): _find_problem(name, value) for name, value in headers.items()}
-    return [Problem(f"headers.{name}", reason) for name, reason in reasons.items() if reason]
+    return [Problem(f"headers.{name}", *reason) for name, reason in reasons.items() if reason]
 
 
-def _find_problem(name: Any, value: Any) -> str:
+def _find_problem(name: Any, value: Any) -> tuple[str, ...]:
+    """Return what is wrong with a header, and the fix if there is one; nothing if it is valid."""
     if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
-        return "this is not a valid header name; use letters, digits and -"
+        return ("this is not a valid header name; use letters, digits and -",)
     if not isinstance(value, str):
-        return "the value is not a string"
+        return ("the value is not a string",)
     template = Template(value)
     if not template.is_valid():
-        return "a $ is not followed by a variable's name; write $$ for a dollar sign"
+        return ("a $ is not followed by a variable's name; write $$ for a dollar sign",)
     missing = [variable for variable in template.get_identifiers() if variable not in os.environ]
     if missing:
-        return f"the environment variable {missing[0]!r} is not set"
+        return f"the environment variable {missing[0]!r} is not set", f"export {missing[0]}=…"
     if not _HEADER_VALUE.fullmatch(template.substitute(os.environ).strip()):
-        return "the value has characters that a header cannot contain"
-    return ""
+        return ("the value has characters that a header cannot contain",)
+    return ()
 
 
 class HttpTarget:
@@ -162,7 +162,7 @@ class HttpTarget:
         self._timeout = _check_timeout(timeout)
         self._body = None if body is None else BodyTemplate(body)
         self._format = ResponseFormat(response, usage, stream=stream)
-        self._is_local = is_loopback(parts.hostname or "")
+        prepare_connections(url)
         self._client: httpx2.AsyncClient | None = None
         location = parts.netloc.rpartition("@")[2] + parts.path
         query = [
@@ -213,7 +213,7 @@ class HttpTarget:
 
     def _open_client(self) -> httpx2.AsyncClient:
         if self._client is None:
-            self._client = open_client(100, is_local=self._is_local, timeout=self._timeout)
+            self._client = open_client(self._url, 100, timeout=self._timeout)
         return self._client
 
     def _read_reply(self, response: httpx2.Response, body: bytes) -> Reply:
@@ -228,13 +228,17 @@ class HttpTarget:
             )
         body = self._headers.redact_response(body)
         content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if content_type == EVENT_STREAM and not self._format.stream:
+            raise self._make_error(
+                f"answered with a stream of events ({content_type})\nFix: add `stream: true` to the target"
+            )
         if self._format.path is not None or self._format.stream:
             return self._format.read(body, content_type, self.spec.name, self._headers.redact)
         if content_type == "text/plain":
             return Reply(body.decode(response.charset_encoding or "utf-8", "replace"))
         if content_type and content_type != "application/json" and not content_type.endswith("+json"):
             raise self._make_error(f"answered with {content_type!r}; expected JSON or text/plain")
-        return wire.parse_response(body, self.spec.name, self._headers.redact)
+        return wire.parse_response(body, self.spec.name, self._headers.redact, advise_path)
 
     def _make_error(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> CallFailed:
         message = f"{self.spec.name} {self._headers.redact(what)}"

@@ -22,9 +22,10 @@ from proctor.targets.wire import excerpt
 INPUT, ID = "input", "id"
 USAGE_FIELDS = ("input_tokens", "output_tokens")
 _INDEX = re.compile(r"\[(-?\d+)\]")
+_DOTTED_INDEX = re.compile(r"\.(-?\d+)(?![^.'])")
 # The last event of a stream in the format of OpenAI.
 _DONE = "[DONE]"
-_EVENT_STREAM = "text/event-stream"
+EVENT_STREAM = "text/event-stream"
 # The parts of a response that an error message shows.
 _MAX_KEYS, _MAX_DEPTH = 12, 4
 
@@ -83,8 +84,10 @@ class ResponseFormat:
         if not isinstance(usage or {}, Mapping) or (usage or {}).keys() - set(USAGE_FIELDS):
             fix = "write usage: {input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens}"
             raise TargetError(f"may have the keys {' and '.join(USAGE_FIELDS)}", where="usage", fix=fix)
-        self.path = None if path is None else _parse(path)
-        self.usage = {name: _parse(text) for name, text in (usage or {}).items()}
+        self.path = None if path is None else _parse(path, "response")
+        self.usage = {name: _parse(text, f"usage.{name}") for name, text in (usage or {}).items()}
+        # Messages show the paths as the user wrote them.
+        self._written = {"response": path, **(usage or {})}
         self.stream = stream
 
     def describe(self) -> list[Any]:
@@ -104,11 +107,12 @@ class ResponseFormat:
         try:
             output = self.path.find(response)
         except FieldMissing as error:
-            raise self._make_error(response, error.what.replace("the result", "the response"), name, redact) from None
-        return Reply(output, self._read_usage([response], name))
+            reason = error.what.replace("the result", "the response")
+            raise self._make_error(response, self._write_like_user(reason), name, redact) from None
+        return Reply(output, self._read_usage([response], name, redact))
 
     def _read_stream(self, body: bytes, content_type: str, name: str, redact: Callable[[str], str]) -> Reply:
-        is_sse = content_type == _EVENT_STREAM
+        is_sse = content_type == EVENT_STREAM
         texts = list(_read_server_events(body) if is_sse else _read_lines(body))
         if self.path is None:
             return Reply("".join(texts))
@@ -125,35 +129,67 @@ class ResponseFormat:
             raise CallFailed(f"{name} sent an error in its stream: {excerpt(codec.encode(failure['error']), redact)}")
         pieces = [self.path.find(event) for event in events if self.path.exists(event)]
         if not pieces:
-            reason = f"none of {len(events)} events has {self.path.text}" if events else "the stream has no events"
+            reason = (
+                f"none of {len(events)} events has {self._written['response']}"
+                if events
+                else "the stream has no events"
+            )
             raise self._make_error(events[0] if events else None, reason, name, redact)
         wrong = next((piece for piece in pieces if piece is not None and not isinstance(piece, str)), None)
         if wrong is not None:
-            raise CallFailed(f"{name}: {self.path.text} in an event is not text but {_describe_shape(wrong)}")
-        return Reply("".join(piece for piece in pieces if piece is not None), self._read_usage(events, name))
+            raise CallFailed(
+                f"{name}: {self._written['response']} in an event is not text but {_describe_shape(wrong)}"
+            )
+        return Reply("".join(piece for piece in pieces if piece is not None), self._read_usage(events, name, redact))
 
-    def _read_usage(self, responses: Sequence[Any], name: str) -> Usage | None:
-        """Return the usage of a response, or the last one in a stream; None if there is none."""
-        counts: dict[str, Any] = {}
+    def _read_usage(self, responses: Sequence[Any], name: str, redact: Callable[[str], str]) -> Usage | None:
+        """Return the usage of a response, or the last one in a stream; None if a part of it is missing."""
+        counts: dict[str, int] = {}
         for field, path in self.usage.items():
             values = [path.find(response) for response in responses if path.exists(response)]
             numbers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
-            counts |= {field: numbers[-1]} if numbers else {}
+            if not numbers:
+                shape = redact(_describe_shape(responses[-1] if responses else None, path.keys))
+                what = f"the usage of {name} is unknown: a response has no number at {self._written[field]}"
+                # Responses may have different shapes; one of them is enough.
+                if not any(text.startswith(what) for text in sessions.warnings.get() or ()):
+                    sessions.warn(f"{what}; its shape is {shape}. Fix: correct `usage: {{{field}: …}}` in the target")
+                return None
+            counts[field] = numbers[-1]
         return sessions.check_usage(Usage(**counts), name) if counts else None
+
+    def _write_like_user(self, text: str) -> str:
+        """Write list indexes in a message in brackets if the path of the user has brackets."""
+        return _DOTTED_INDEX.sub(r"[\1]", text) if "[" in str(self._written["response"]) else text
 
     def _make_error(self, response: Any, reason: str, name: str, redact: Callable[[str], str]) -> CallFailed:
         assert self.path is not None
         error = response.get("error") if isinstance(response, dict) else None
         reported = f"; its error: {excerpt(codec.encode(error), redact)}" if error else ""
-        shape = redact(_describe_shape(response))
+        shape = redact(_describe_shape(response, self.path.keys))
         return CallFailed(
-            f"{name} sent no output at {self.path.text}: {reason}{reported}\nThe response has this shape: {shape}\n"
+            f"{name} sent no output at {self._written['response']}: {reason}{reported}\n"
+            f"The response has this shape: {shape}\n"
             f"Fix: set `response` of the target to the path of the output, such as choices[0].message.content"
         )
 
 
-def _parse(path: Any) -> Path:
-    return parse_path(_INDEX.sub(r".\1", path).lstrip(".") if isinstance(path, str) else path)
+def advise_path(body: bytes) -> str:
+    """Return the fix for a response that has no `output`: the path of the output, with the keys that it has."""
+    response = msgspec.json.decode(body)
+    keys = ", ".join(list(response)[:_MAX_KEYS]) if isinstance(response, dict) else ""
+    path = (
+        f"one of its keys: {keys}; a path may go deeper, such as choices[0].message.content" if keys else "the output"
+    )
+    return f"add `response: PATH` to the target, where PATH is {path}"
+
+
+def _parse(path: Any, where: str) -> Path:
+    normal = _INDEX.sub(r".\1", path).lstrip(".") if isinstance(path, str) else path
+    if isinstance(normal, str) and ("[" in normal or "]" in normal):
+        fix = "write an index as choices[0].message.content or choices.0.message.content"
+        raise TargetError(f"{path!r} is not a path: a bracket is not closed or has no number", where=where, fix=fix)
+    return parse_path(normal)
 
 
 def _list_texts(value: Any) -> Iterator[str]:
@@ -194,18 +230,28 @@ def _read_lines(body: bytes) -> Iterator[str]:
             yield line
 
 
-def _describe_shape(value: Any, depth: int = 0) -> str:
-    """Describe a JSON value by its keys and types, without its contents.
+def _describe_shape(value: Any, path: Sequence[str] = (), depth: int = 0) -> str:
+    """Describe a JSON value by its keys and types, without its contents; it is complete along a path.
 
     >>> _describe_shape({"choices": [{"text": "secret"}], "n": 1})
     '{choices: [{text: string}], n: number}'
     """
+
+    def describe(key: Any, part: Any) -> str:
+        is_on_path = bool(path) and str(key) == path[0]
+        # Two more levels are shown where the path ends.
+        inner_depth = min(depth + 1, _MAX_DEPTH - 2) if is_on_path else depth + 1
+        return _describe_shape(part, path[1:] if is_on_path else (), inner_depth)
+
     if isinstance(value, dict):
-        if depth == _MAX_DEPTH:
+        if depth >= _MAX_DEPTH:
             return "{…}"
-        keys = [f"{key}: {_describe_shape(part, depth + 1)}" for key, part in list(value.items())[:_MAX_KEYS]]
-        return "{" + ", ".join([*keys, *(["…"] if len(value) > _MAX_KEYS else [])]) + "}"
+        names = [key for i, key in enumerate(value) if i < _MAX_KEYS or (path and str(key) == path[0])]
+        keys = [f"{key}: {describe(key, value[key])}" for key in names]
+        return "{" + ", ".join([*keys, *(["…"] if len(value) > len(names) else [])]) + "}"
     if isinstance(value, list):
-        return f"[{_describe_shape(value[0], depth + 1)}]" if value else "[]"
-    names = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "null"}
-    return names.get(type(value), type(value).__name__)
+        index = int(path[0]) if path and path[0].removeprefix("-").isdecimal() else 0
+        index = index if -len(value) <= index < len(value) else 0
+        return f"[{describe(path[0] if path else 0, value[index])}]" if value else "[]"
+    names_of_types = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "null"}
+    return names_of_types.get(type(value), type(value).__name__)

@@ -110,15 +110,17 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
             fix=f"keep only {kinds[0]}" if kinds else hints or 'write {"model": "openai:gpt-4o"}, for example',
         )
     (kind,) = kinds
+    nested_keys: tuple[str, ...] = ()
     if kind == "http" and isinstance(target[kind], Mapping):
         # The endpoint may also be one mapping: {http: {url: …, body: …}}.
+        nested_keys = ("url",)
         target = {**target, **target[kind], kind: target[kind].get("url")}
         target.pop("url", None)
     known_options = _OPTIONS[kind]
     options = {str(key): target[key] for key in target if key not in (kind, *_COMMON_KEYS)}
     unknown_options = [] if known_options is None else [key for key in options if key not in known_options]
     if unknown_options:
-        names = (kind, *(known_options or ()), *_COMMON_KEYS)
+        names = (*(nested_keys or (kind,)), *(known_options or ()), *_COMMON_KEYS)
         raise TargetError(
             "some keys are unknown",
             where=name or "target",

@@ -36,8 +36,13 @@ def encode_call(sample: Sample[Any, Any], options: Mapping[str, Any]) -> bytes:
     return codec.encode({"id": sample.id, "input": sample.input, "options": options})
 
 
-def parse_response(data: bytes, name: str, redact: Callable[[str], str] = str) -> Reply:
-    """Parse a response or raise its error; `redact` removes secrets from messages."""
+def parse_response(
+    data: bytes, name: str, redact: Callable[[str], str] = str, advise: Callable[[bytes], str] | None = None
+) -> Reply:
+    """Parse a response or raise its error; `redact` removes secrets from messages.
+
+    `advise` returns the fix for a response without an output.
+    """
     if not data.strip():
         raise CallFailed(f"{name} sent an empty response; expected JSON with an 'output'")
     try:
@@ -48,7 +53,8 @@ def parse_response(data: bytes, name: str, redact: Callable[[str], str] = str) -
     if failure is not None:
         raise failure
     if response.output is msgspec.UNSET:
-        raise CallFailed(f"{name} sent a response without an 'output': {excerpt(data, redact)}")
+        fix = "" if advise is None else f"\nFix: {redact(advise(data))}"
+        raise CallFailed(f"{name} sent a response without an 'output': {excerpt(data, redact)}{fix}")
     return Reply(response.output, _parse_usage(response.usage, name), response.session)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -210,7 +211,7 @@ def find_cause(alarm: Alarm, healthy: EvalReport, latest: EvalReport, rescored: 
         return Blame(
             cause="cannot tell",
             evidence=("the evaluators ask a model or have changed, and the stored outputs were not judged again",),
-            fix=f"add the evaluators: proctor watch {alarm.name} --file eval.yaml",
+            fix=f"add the evaluators: proctor watch {shlex.quote(alarm.name)} --file eval.yaml",
         )
     rest = change.subtract(judge)
     evidence.append(f"change of {alarm.metric} without the judge: {_describe_part(rest, alarm)}")

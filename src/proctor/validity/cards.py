@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
@@ -475,7 +476,7 @@ def _settle_disputes(ask: str, size: int) -> str:
 
 def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdicts: Collection[bool] = ()) -> JudgeCard:
     """Set the state of a card, its reason, and what to do; `verdicts` are those of the judge in the run."""
-    ask = f"proctor label {card.run_id}" + (f" --evaluator {card.evaluator}" if card.evaluator else "")
+    ask = f"proctor label {card.run_id}" + (f" --evaluator {shlex.quote(card.evaluator)}" if card.evaluator else "")
     state: CardState = "weak"
     kappa, interval = (None, None) if card.agreement is None else (card.agreement.kappa, card.agreement.kappa_interval)
     reason, fix = "", f"{ask} --sample-size {max(2 * card.n, MIN_LABELS)}"

@@ -20,7 +20,9 @@ from proctor.wiring.evaluator_entries import parameters_by_name, parse_entry
 from proctor.wiring.registry import Registry
 
 MAX_PROBLEMS = 1_000
-MAX_CACHED_CHECKS = 10_000
+# Entries that stay in memory for the whole run, and recent entries of a larger dataset.
+MAX_CACHED_CHECKS = 20_000
+MAX_RECENT_CHECKS = 4_000
 # Parameters that tell which model judges; the other parameters differ from sample to sample.
 MODEL_PARAMETERS = ("model", "adapter", "judge", "judges")
 
@@ -40,6 +42,7 @@ class SampleChecks:
     def __init__(self, registry: Registry, specs: tuple[EvaluatorSpec, ...] = ()) -> None:
         self._registry = registry
         self._checks: dict[bytes | int, tuple[Check, ...]] = {}
+        self._recent: dict[bytes | int, tuple[Check, ...]] = {}
         # Evaluators that were passed as objects cannot be built again, and their ids must stay in use.
         self._objects: dict[bytes | None, BoundEvaluator] = {}
         self._entries: dict[int, Any] = {}
@@ -64,11 +67,23 @@ class SampleChecks:
         key: bytes | int = encoded or id(entry)
         if isinstance(key, int):
             self._entries[key] = entry
-        if key not in self._checks:
-            if len(self._checks) >= MAX_CACHED_CHECKS:
-                self._checks.clear()
-            self._checks[key] = tuple(map(self._build, self._registry.expand(entry)))
-        return self._checks[key]
+        checks = self._checks.get(key) or self._recent.get(key)
+        if checks is None:
+            checks = tuple(map(self._build, self._registry.expand(entry)))
+            self._store(key, checks)
+            # The run reads the complete entries; they must not be built again while it measures latencies.
+            for check in checks:
+                if (stored_key := _encode(check[0])) is not None and stored_key not in self._objects:
+                    self._store(stored_key, (check,))
+        return checks
+
+    def _store(self, key: bytes | int, checks: tuple[Check, ...]) -> None:
+        if len(self._checks) < MAX_CACHED_CHECKS:
+            self._checks[key] = checks
+            return
+        self._recent[key] = checks
+        if len(self._recent) > MAX_RECENT_CHECKS:
+            del self._recent[next(iter(self._recent))]
 
     def _build(self, spec: Any) -> Check:
         evaluator, entry = self._registry.build(spec), parse_entry(spec)

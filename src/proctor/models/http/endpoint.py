@@ -7,7 +7,10 @@ limits. Each event loop has separate connections.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import importlib
 import math
+import os
 import random
 import threading
 from collections.abc import Callable, Mapping
@@ -38,6 +41,8 @@ CALLS_PER_CLIENT = 8
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 # The account has no money left: the status is 429, but waiting does not help.
 _NO_QUOTA = "insufficient_quota"
+# TLS contexts by their certificates.
+_certificates: dict[Any, Any] = {}
 
 
 class PooledClient:
@@ -52,12 +57,8 @@ class ClientPool:
     """The clients of one endpoint in one event loop; it opens more when they are needed."""
 
     def __init__(self, origin: str, headers: Mapping[str, str]) -> None:
-        parts = urlsplit(origin)
-        self._is_local = is_loopback(parts.hostname or "")
-        # Loading certificates is slow, and plain HTTP on this machine does not need them.
-        self._is_plain = self._is_local and parts.scheme == "http"
+        self._origin = origin
         self._headers = dict(headers)
-        self._certificates: Any = None
         self._clients: list[PooledClient] = []
 
     def choose(self) -> PooledClient:
@@ -74,20 +75,10 @@ class ClientPool:
             await pooled.client.aclose()
 
     def _open_client(self) -> httpx2.AsyncClient:
-        import httpx2
-
-        if self._certificates is None:
-            self._certificates = False if self._is_plain else httpx2.create_ssl_context(trust_env=not self._is_local)
-        return open_client(
-            2 * CALLS_PER_CLIENT,
-            is_local=self._is_local,
-            headers=self._headers,
-            verify=self._certificates,
-            timeout=None,
-        )
+        return open_client(self._origin, 2 * CALLS_PER_CLIENT, headers=self._headers, timeout=None)
 
 
-def open_client(keepalive_connections: int, *, is_local: bool, **options: Any) -> httpx2.AsyncClient:
+def open_client(url: str, keepalive_connections: int, **options: Any) -> httpx2.AsyncClient:
     """Open a client that stores no cookies; its caller limits the concurrency.
 
     It does not follow redirects. It uses the proxies of the environment, except for connections to this machine.
@@ -99,9 +90,33 @@ def open_client(keepalive_connections: int, *, is_local: bool, **options: Any) -
     return httpx2.AsyncClient(
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=keepalive_connections),
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        trust_env=not is_local,
+        trust_env=not is_loopback(urlsplit(url).hostname or ""),
+        verify=prepare_connections(url),
         **options,
     )
+
+
+def prepare_connections(url: str) -> Any:
+    """Import the HTTP library and load the certificates, once for each process; return the `verify` of a client.
+
+    Both are slow. Whoever measures calls prepares the connections first, so that the first call is as fast as the next.
+    """
+    import httpx2
+
+    # The client imports these with its first request.
+    for module in ("httpcore2", "anyio._backends._asyncio"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    parts = urlsplit(url)
+    is_local = is_loopback(parts.hostname or "")
+    if is_local and parts.scheme == "http":
+        # Plain HTTP on this machine needs no certificates.
+        return False
+    variables = tuple(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    key = (is_local, variables)
+    if key not in _certificates:
+        _certificates[key] = httpx2.create_ssl_context(trust_env=not is_local)
+    return _certificates[key]
 
 
 async def read_body(response: httpx2.Response, max_bytes: int) -> bytes | None:
@@ -189,6 +204,7 @@ class Endpoint:
         self._rejections = KeyRejections(self.clock)
         self._headers = {"Content-Type": "application/json", "User-Agent": f"proctor/{VERSION}", **headers}
         self._pool_key = ("proctor.providers", endpoint_digest(origin, headers))
+        prepare_connections(origin)
 
     def __repr__(self) -> str:
         return f"Endpoint({self.origin!r}, {self.key!r})"

@@ -105,7 +105,7 @@ def overview_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
     names = {name: grid.configurations.index(name) for name in report.configurations}
     flaky = find_flaky_samples(report)
     return {
-        "evaluators": [_describe_spec(spec) | _describe_scores(spec.name, grid, names) for spec in run.evaluators],
+        "evaluators": [_describe_spec(spec) | _describe_scores(spec, report, grid, names) for spec in run.evaluators],
         "latency": {
             name: count_bins(_select_numbers(grid, grid.latencies, index), logarithmic=True)
             for name, index in names.items()
@@ -151,7 +151,8 @@ def _describe_spec(spec: EvaluatorSpec) -> dict[str, Any]:
     return {"name": spec.name, "uses": spec.uses, "parameters": spec.parameters, "judges": judges}
 
 
-def _describe_scores(evaluator: str, grid: Grid, names: Mapping[str, int]) -> dict[str, Any]:
+def _describe_scores(spec: EvaluatorSpec, report: EvalReport, grid: Grid, names: Mapping[str, int]) -> dict[str, Any]:
+    evaluator = spec.name
     histograms, counts = {}, {}
     for name, index in names.items() if evaluator in grid.marks else ():
         histograms[name] = count_bins(_select_numbers(grid, grid.scores[evaluator], index), low=0.0, high=1.0)
@@ -162,6 +163,9 @@ def _describe_scores(evaluator: str, grid: Grid, names: Mapping[str, int]) -> di
             "errors": outcomes["error"] + outcomes["unscored"],
             "skipped": outcomes["skipped"],
         }
+        if spec.samples is not None:
+            # A sample that does not have the evaluator was not skipped.
+            counts[name]["skipped"] = report.results.for_configuration(name).column(evaluator).skipped
     return {"histogram": histograms, "counts": counts}
 
 

@@ -122,7 +122,9 @@ function metricCells(metric) {
 /** Draw latency, tokens and cost of every configuration as interval dots. */
 export function renderCosts({ metrics, summary }) {
   const names = summary.configurations.filter((name) => metrics[name]);
-  const rows = COSTS.flatMap(([metricName, label]) => {
+  // The numbers of an evaluator called "latency" are scores, whatever the name says.
+  const isScore = (name) => summary.evaluators.some((evaluator) => name === evaluator || name.startsWith(`${evaluator}.`));
+  const rows = COSTS.filter(([name]) => !isScore(name)).flatMap(([metricName, label]) => {
     const known = names.filter((name) => isNumber(metrics[name][metricName]?.value));
     if (!known.length) return [];
     const domain = chooseDomain(known.map((name) => metrics[name][metricName]));
