@@ -55,18 +55,16 @@ def _short_node_id(node_id: str) -> str:
     return "::".join([file.replace("\\", "/").rpartition("/")[2], *names])
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None or not is_selected(metafunc.config, metafunc.definition.nodeid):
         return
-    arguments = marker.kwargs
-    is_items = arguments.get("samples_as", "items") == "items"
-    if "dataset" in arguments and "target" not in arguments and is_items:
-        if "sample" not in metafunc.fixturenames:
-            raise _usage_error(metafunc.definition, "has a dataset, but no argument `sample`", "def test_…(sample):")
-        from proctor.wiring.pytest_evals import load_samples
+    from proctor.wiring import pytest_evals, pytest_markers
 
-        samples = load_samples(arguments["dataset"], metafunc.definition)
+    history = pytest_evals.get_history(metafunc.config)
+    samples = pytest_markers.check_marker(metafunc.definition, marker, metafunc.fixturenames, history)
+    if samples and pytest_markers.is_one_item_per_sample(marker.kwargs):
         metafunc.parametrize("sample", samples, ids=[sample.id for sample in samples])
 
 
@@ -105,8 +103,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     marker = pyfuncitem.get_closest_marker(MARKER)
     if marker is None:
         return None
-    if marker.args:
-        raise _usage_error(pyfuncitem, "has positional arguments", "@pytest.mark.proctor(target=…, dataset=…)")
     from proctor.wiring import pytest_evals
 
     if "target" in marker.kwargs:

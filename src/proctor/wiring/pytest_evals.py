@@ -17,20 +17,24 @@ from proctor.datasets.dataset import make_source
 from proctor.engine.finish import finish
 from proctor.engine.start import new_run_id
 from proctor.errors import UsageError
-from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.history.payload import decode_result, encode_result
 from proctor.records import codec
-from proctor.records.run import EvaluatorSpec, RunMetadata, TargetSpec
+from proctor.records.run import RunMetadata, TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.testing.assertions import assert_passes, describe_failures
+from proctor.testing.assertions import describe_failures, find_problems
 from proctor.wiring.evaluate import aevaluate
 from proctor.wiring.open_history import open_history
+from proctor.wiring.pytest_markers import (
+    OWN_ARGUMENTS,
+    is_one_item_per_sample,
+    list_evaluators,
+    make_assertions,
+    resolve_path,
+)
 
-# The name of the score of a test's own assertions.
-ASSERTIONS = "assertions"
-# Arguments of the marker; all others are arguments of `evaluate`.
-OWN_ARGUMENTS = ("target", "dataset", "evaluators", "samples_as", "min_passes", "min_pass_rate", "thresholds", "name")
+# The arguments that decide which results are enough; without them, all results must pass.
+CONDITIONS = frozenset({"min_passes", "min_pass_rate", "thresholds"})
 _reports = pytest.StashKey[EvalReport]()
 
 
@@ -42,15 +46,15 @@ def run_target_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None
     returned = item.obj(**values)
     if inspect.isawaitable(returned):
         _await(returned)
-    checks = {name: arguments[name] for name in ("min_pass_rate", "thresholds") if name in arguments}
-    # Without thresholds in the marker, the body decides; a body without `report` has nothing to decide with.
-    if (checks or "report" not in values) and (failure := _find_shortfall(run_report, checks)):
-        pytest.fail(failure, pytrace=False)
+    # Without conditions in the marker, the body decides; a body without `report` has nothing to decide with.
+    is_checked = "report" not in values or not CONDITIONS.isdisjoint(arguments)
+    if is_checked and (problems := _find_problems(run_report, arguments)):
+        pytest.fail(describe_failures(run_report, problems, max_shown=5), pytrace=False)
 
 
 def run_target(item: pytest.Function, arguments: Mapping[str, Any]) -> EvalReport:
     options = {name: value for name, value in arguments.items() if name not in OWN_ARGUMENTS}
-    options.setdefault("history", _history(item.config))
+    options.setdefault("history", get_history(item.config))
     item.stash[_reports] = _evaluate(item, arguments["target"], arguments.get("dataset"), arguments, options)
     return item.stash[_reports]
 
@@ -60,6 +64,9 @@ def run_body_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None:
     __tracebackhide__ = True
     samples = _list_samples(item, arguments)
     options = {name: value for name, value in arguments.items() if name not in OWN_ARGUMENTS}
+    if is_one_item_per_sample(arguments):
+        # The collection has applied them.
+        options = {name: value for name, value in options.items() if name not in ("limit", "select", "shuffle")}
     options = {"concurrency": 1, **options, "history": False, "progress": False}
     body = _Body(item)
     run_report = _evaluate(item, body, samples, arguments, options, body.score_assertions)
@@ -68,35 +75,25 @@ def run_body_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None:
     results = [encode_result(result)[0].decode() for result in run_report.results]
     name = _run_name(item.nodeid, arguments)
     item.proctor_results = name, codec.encode(run_report.metadata).decode(), results  # type: ignore[attr-defined]
-    problem = _find_problem(run_report, arguments)
-    if problem and len(results) == 1 and body.failure is not None:
+    has_conditions = not CONDITIONS.isdisjoint(arguments)
+    problems = _find_problems(run_report, arguments) if has_conditions else []
+    is_failed = bool(problems) if has_conditions else run_report.counts.passed < len(results)
+    if is_failed and len(results) == 1 and body.failure is not None:
         raise body.failure
-    if problem:
-        text = describe_failures(run_report, [] if problem == "failed" else [problem], max_shown=5)
-        hint = "" if _history(item.config) is False else f"\nLook at it: proctor show {name!r}"
+    if is_failed:
+        text = describe_failures(run_report, problems, max_shown=5)
+        hint = "" if get_history(item.config) is False else f"\nLook at it: proctor show {name!r}"
         pytest.fail(text + hint, pytrace=False)
 
 
-def _find_problem(run_report: EvalReport, arguments: Mapping[str, Any]) -> str:
-    """Describe why the results of a test's body do not pass; empty if they do."""
-    counts = run_report.counts
-    needed = arguments.get("min_passes")
-    if needed is not None:
-        return "" if counts.passed >= needed else f"{needed} of {counts.total} must pass"
-    rates = {name: arguments[name] for name in ("min_pass_rate", "thresholds") if name in arguments}
-    if not rates:
-        return "" if counts.passed == counts.total else "failed"
-    failure = _find_shortfall(run_report, rates)
-    return failure.splitlines()[1] if failure else ""
-
-
-def _find_shortfall(run_report: EvalReport, checks: Mapping[str, Any]) -> str:
-    """Return the message of `assert_passes`; empty if it passes."""
-    try:
-        assert_passes(run_report, **checks)
-    except AssertionError as error:
-        return str(error)
-    return ""
+def _find_problems(run_report: EvalReport, arguments: Mapping[str, Any]) -> list[str]:
+    """Describe which conditions of the marker do not hold; every condition counts."""
+    passed, total, needed = run_report.counts.passed, run_report.counts.total, arguments.get("min_passes")
+    problems = [f"{needed} of {total} must pass"] if needed is not None and passed < needed else []
+    checks = {name: arguments[name] for name in ("min_pass_rate", "thresholds") if name in arguments}
+    if needed is None:
+        return find_problems(run_report, **checks)
+    return problems + (find_problems(run_report, **{"min_pass_rate": 0, **checks}) if checks else [])
 
 
 class _Body:
@@ -175,26 +172,13 @@ def _evaluate(
 
     evaluators = arguments.get("evaluators")
     if score_assertions is not None:
-        assertions = BoundEvaluator(EvaluatorSpec(ASSERTIONS, ASSERTIONS), "inline", score_assertions)
-        evaluators = [assertions, *_as_list(evaluators)]
+        evaluators = [make_assertions(score_assertions), *list_evaluators(evaluators)]
     name = _run_name(item.nodeid, arguments)
     try:
-        return bridge.run(aevaluate(target, _resolve(dataset, item), evaluators, name=name, **options))
+        return bridge.run(aevaluate(target, resolve_path(dataset, item), evaluators, name=name, **options))
     except UsageError as error:
         message = str(error)
     pytest.fail(message, pytrace=False)
-
-
-def _as_list(evaluators: Any) -> list[Any]:
-    return list(evaluators) if isinstance(evaluators, list | tuple) else [] if evaluators is None else [evaluators]
-
-
-def _resolve(dataset: Any, item: pytest.Item) -> Any:
-    """Resolve a path relative to the test file, or else to the current folder."""
-    if isinstance(dataset, str):
-        beside = item.path.parent / dataset
-        return beside if beside.exists() else dataset
-    return dataset
 
 
 def _list_samples(item: pytest.Function, arguments: Mapping[str, Any]) -> list[Any]:
@@ -203,23 +187,15 @@ def _list_samples(item: pytest.Function, arguments: Mapping[str, Any]) -> list[A
     if callspec is not None and isinstance(callspec.params.get("sample"), Sample):
         return [callspec.params["sample"]]
     if "dataset" in arguments:
-        return load_samples(arguments["dataset"], item)
+        return list(make_source(resolve_path(arguments["dataset"], item)))
     return [Sample(item.name, "")]
-
-
-def load_samples(dataset: Any, item: Any) -> list[Any]:
-
-    try:
-        return list(make_source(_resolve(dataset, item)))
-    except UsageError as error:
-        raise pytest.Collector.CollectError(f"{item.nodeid}: {error}") from None
 
 
 def _run_name(node_id: str, arguments: Mapping[str, Any]) -> str:
     return str(arguments.get("name") or node_id.partition("[")[0])
 
 
-def _history(config: pytest.Config) -> Any:
+def get_history(config: pytest.Config) -> Any:
     where = config.getoption("--proctor-history")
     return False if where == "none" else where
 
@@ -234,7 +210,7 @@ def _await(awaitable: Any) -> None:
 
 def store_run(name: str, parts: list[tuple[str, list[str]]], config: pytest.Config) -> None:
     """Store the results of all items of a test as one run."""
-    where = _history(config)
+    where = get_history(config)
     if where is False:
         return
 
