@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from proctor import SQLiteHistory
 from tests.test_pytest_plugin import OPTIONS
 
 pytest_plugins = ["pytester"]
@@ -100,3 +101,61 @@ def test_skipped(sample):
             "*reason*expected*",
         ]
     )
+
+
+STORED = """
+import pytest, unittest
+
+DATA = [{"id": "price", "input": "x", "expected": "X"}, {"id": "name", "input": "y", "expected": "Z"}]
+ATTEMPTS = iter(range(100))
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.proctor(dataset=DATA, evaluators=["exact_match"])
+def test_parameters(sample, language):
+    return sample.input.upper()
+
+@pytest.mark.proctor(epochs=2)
+def test_flaky():
+    assert next(ATTEMPTS) > 1
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.proctor(target=str.upper, dataset=DATA[:1], evaluators=["exact_match"])
+def test_target(language): pass
+
+class TestCase(unittest.TestCase):
+    @pytest.mark.proctor
+    def test_method(self): pass
+
+def test_unmarked(sample): pass
+"""
+
+
+def test_stored_runs_tell_parameters_and_attempts_apart(pytester: pytest.Pytester) -> None:
+    """Parameters are in sample ids or run names, reruns replace attempts, and hints name the history."""
+    pytester.makepyfile(test_stored=STORED)
+    result = pytester.runpytest_inprocess(*OPTIONS, "--proctor", "--proctor-history", "my runs.db", "--reruns", "1")
+    text = result.stdout.str()
+    history = SQLiteHistory(pytester.path / "my runs.db")
+    reports = {run.name.rpartition("::")[2]: history.report(run.run_id) for run in history.runs()}
+    assert set(reports) == {"test_parameters", "test_flaky", "test_target[en]", "test_target[de]"}
+    results = {each.sample_id: each for each in reports["test_parameters"].results}
+    assert set(results) == {"price[en]", "price[de]", "name[en]", "name[de]"}
+    assert results["price[en]"].trial.sample.cluster == "price"
+    assert results["name[de]"].score.value == 0.0
+    assert set(results["name[de]"].scores) == {"exact_match"}
+    assert (reports["test_flaky"].counts.passed, reports["test_flaky"].counts.total) == (2, 2)
+    assert {report.metadata.status for report in reports.values() if report.metadata} == {"completed"}
+    assert "Look at it: proctor show test_stored.py::test_parameters --history 'my runs.db'" in text
+    assert "proctor view --history 'my runs.db'" in text
+    assert "test_method is a method of a unittest.TestCase, but the marker needs a function or a plain class" in text
+    assert "test_unmarked uses `sample` and needs @pytest.mark.proctor" in text
+
+
+def test_a_partial_run_is_stored_as_interrupted(pytester: pytest.Pytester) -> None:
+    """A run of one item says how many results were planned."""
+    pytester.makepyfile(test_stored=STORED)
+    pytester.runpytest_inprocess(*OPTIONS, "test_stored.py::test_parameters[price-en]")
+    history = SQLiteHistory(pytester.path / ".proctor" / "history.db")
+    (run,) = history.runs()
+    assert (run.status, run.total) == ("interrupted", 4)
+    assert run.warnings == ("only 1 of the 4 items of this test ran",)

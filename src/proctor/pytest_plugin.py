@@ -5,8 +5,9 @@ Importing this module imports nothing else of Proctor. The rest is loaded when t
 
 from __future__ import annotations
 
+import unittest
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
 MARKER = "proctor"
 # The attribute of items and reports with the results of an eval.
 RESULTS = "proctor_results"
+# The attribute of items with the number of items of their test.
+PLANNED = "proctor_planned"
 MARKER_HELP = (
     "proctor(target, dataset, evaluators, samples_as='items', epochs=1, min_passes, min_pass_rate, thresholds, name, "
     "…): an eval, which runs only with --proctor or -m proctor; see docs/pytest.md"
 )
 _deselected = pytest.StashKey[int]()
-_stored_runs = pytest.StashKey["dict[str, list[tuple[str, list[str]]]]"]()
+_stored_runs = pytest.StashKey["dict[str, dict[str, tuple[int, str, list[str]]]]"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,10 +84,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=evals)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
+    items = yield
+    for item in items if isinstance(items, list) else ():
+        # Node ids and options such as --lf select some of the items later.
+        setattr(item, PLANNED, len(items))
+    return items
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    owner = getattr(item, "cls", None)
+    if item.get_closest_marker(MARKER) is not None and owner is not None and issubclass(owner, unittest.TestCase):
+        _refuse(
+            item, "is a method of a unittest.TestCase, but the marker needs a function or a plain class", "class …:"
+        )
+
+
 @pytest.fixture
-def sample() -> Any:
+def sample(request: pytest.FixtureRequest) -> Any:
     """The sample of an eval: `@pytest.mark.proctor(dataset=…)` passes one after another."""
-    return None
+    if request.node.get_closest_marker(MARKER) is None:
+        _refuse(request.node, "uses `sample` and needs @pytest.mark.proctor", "@pytest.mark.proctor(dataset=…)")
 
 
 @pytest.fixture
@@ -92,10 +114,15 @@ def report(request: pytest.FixtureRequest) -> EvalReport:
     """The report of the run of `@pytest.mark.proctor(target=…, dataset=…, evaluators=…)`."""
     marker = request.node.get_closest_marker(MARKER)
     if marker is None or "target" not in marker.kwargs:
-        raise _usage_error(request.node, "uses `report` without a target", "@pytest.mark.proctor(target=…, dataset=…)")
+        fix = "@pytest.mark.proctor(target=…, dataset=…)"
+        _refuse(request.node, "uses `report` and needs @pytest.mark.proctor with a target", fix)
     from proctor.wiring.pytest_evals import run_target
 
     return run_target(request.node, marker.kwargs)
+
+
+def _refuse(item: Any, what: str, fix: str) -> NoReturn:
+    pytest.fail(f"{item.nodeid} {what}. Fix: write {fix}", pytrace=False)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -115,10 +142,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     outcome = yield
-    results = getattr(item, RESULTS, None)
-    if results is not None and outcome.get_result().when == "call":
-        # Attributes of a report travel to the process that prints it, which stores one run for each test.
-        setattr(outcome.get_result(), RESULTS, list(results))
+    report, marker = outcome.get_result(), item.get_closest_marker(MARKER)
+    results = vars(item).pop(RESULTS, None) if report.when == "call" else None
+    if marker is None or "target" in marker.kwargs or (results is None and not report.skipped):
+        return
+    from proctor.wiring.pytest_evals import run_name
+
+    # Attributes of a report travel to the process that prints it, which stores one run for each test.
+    name, planned = run_name(item, marker.kwargs), getattr(item, PLANNED, 1)
+    setattr(report, RESULTS, [name, item.nodeid, planned, *(results or ("", []))])
 
 
 class _ResultCollector:
@@ -128,9 +160,10 @@ class _ResultCollector:
         self._runs = config.stash[_stored_runs]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        name, *part = getattr(report, RESULTS, ("",))
-        if name:
-            self._runs.setdefault(name, []).append((part[0], part[1]))
+        if part := getattr(report, RESULTS, None):
+            name, node_id, planned, metadata, results = part
+            # A rerun replaces the earlier attempt.
+            self._runs.setdefault(name, {})[node_id] = planned, metadata, results
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -158,8 +191,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             f"{count} eval{'s' * (count > 1)} deselected; run {'them' if count > 1 else 'it'} with --proctor"
         )
     if config.stash[_stored_runs] and config.getoption("--proctor-history") != "none":
-        terminalreporter.write_line("the evals are stored; look at them with: proctor view")
+        from proctor.wiring.pytest_evals import history_option
 
-
-def _usage_error(item: Any, what: str, fix: str) -> Exception:
-    return pytest.Collector.CollectError(f"{item.nodeid} {what}. Fix: write {fix}")
+        terminalreporter.write_line(f"the evals are stored; look at them with: proctor view{history_option(config)}")

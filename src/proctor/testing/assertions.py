@@ -82,7 +82,7 @@ def rename_thresholds(error: UsageError) -> UsageError:
     return error
 
 
-def describe_failures(report: EvalReport, problems: Sequence[str], max_shown: int) -> str:
+def describe_failures(report: EvalReport, problems: Sequence[str], max_shown: int, options: str = "") -> str:
     """Describe a run that did not pass: the problems, the worst results, and the command that shows all results."""
     lines = [*_describe_outcomes(report), *problems]
     results = summary.worst_results(report, max_shown)
@@ -93,7 +93,7 @@ def describe_failures(report: EvalReport, problems: Sequence[str], max_shown: in
         lines.append(f"  … and {more:,} more")
     run = report.metadata
     if run is not None and report.is_stored:
-        lines.append(f"Look at them: proctor show {run.run_id}, or proctor view")
+        lines.append(f"Look at them: proctor show {run.run_id}{options}, or proctor view{options}")
     return "\n".join(lines)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import inspect
+import shlex
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,18 +17,21 @@ from proctor.comparison.report import EvalReport
 from proctor.core import bridge
 from proctor.core.clock import SystemClock
 from proctor.datasets.dataset import make_source
-from proctor.engine.finish import finish
+from proctor.engine.finish import finish, summarize
 from proctor.engine.start import new_run_id
 from proctor.errors import UsageError
 from proctor.history.payload import decode_result, encode_result
 from proctor.records import codec
+from proctor.records.results import ResultList
 from proctor.records.run import RunMetadata, TargetSpec
-from proctor.records.sample import Sample
+from proctor.records.sample import CLUSTER, Sample
 from proctor.records.score import Score
 from proctor.testing.assertions import describe_failures, find_problems
 from proctor.wiring.evaluate import aevaluate
 from proctor.wiring.open_history import open_history
+from proctor.wiring.prepare import load_metrics
 from proctor.wiring.pytest_markers import (
+    ASSERTIONS,
     OWN_ARGUMENTS,
     is_one_item_per_sample,
     list_evaluators,
@@ -42,6 +48,8 @@ def run_target_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None
     """Run a target on a dataset, then the body of the test, then check the thresholds of the marker."""
     __tracebackhide__ = True
     run_report = item.stash.get(_reports, None) or run_target(item, arguments)
+    # A rerun of the test runs the target again.
+    del item.stash[_reports]
     values = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
     returned = item.obj(**values)
     if inspect.isawaitable(returned):
@@ -49,7 +57,8 @@ def run_target_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None
     # Without conditions in the marker, the body decides; a body without `report` has nothing to decide with.
     is_checked = "report" not in values or not CONDITIONS.isdisjoint(arguments)
     if is_checked and (problems := _find_problems(run_report, arguments)):
-        pytest.fail(describe_failures(run_report, problems, max_shown=5), pytrace=False)
+        text = describe_failures(run_report, problems, max_shown=5, options=history_option(item.config))
+        pytest.fail(text, pytrace=False)
 
 
 def run_target(item: pytest.Function, arguments: Mapping[str, Any]) -> EvalReport:
@@ -63,18 +72,22 @@ def run_body_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None:
     """Run the body of the test as the target: on its sample, or on all samples, once or several times."""
     __tracebackhide__ = True
     samples = _list_samples(item, arguments)
+    parameters = _read_parameters(item, arguments)
+    originals = {_name_sample(sample, parameters): sample for sample in samples}
     options = {name: value for name, value in arguments.items() if name not in OWN_ARGUMENTS}
     if is_one_item_per_sample(arguments):
         # The collection has applied them.
         options = {name: value for name, value in options.items() if name not in ("limit", "select", "shuffle")}
     options = {"concurrency": 1, **options, "history": False, "progress": False}
-    body = _Body(item)
-    run_report = _evaluate(item, body, samples, arguments, options, body.score_assertions)
+    body = _Body(item, originals)
+    named_samples = [_rename_sample(sample, parameters) for sample in samples]
+    run_report = _evaluate(item, body, named_samples, arguments, options, body.score_assertions)
+    if not body.has_assertions:
+        run_report = _leave_out_assertions(run_report, arguments)
     if body.skip is not None:
         raise body.skip
     results = [encode_result(result)[0].decode() for result in run_report.results]
-    name = _run_name(item.nodeid, arguments)
-    item.proctor_results = name, codec.encode(run_report.metadata).decode(), results  # type: ignore[attr-defined]
+    item.proctor_results = codec.encode(run_report.metadata).decode(), results  # type: ignore[attr-defined]
     has_conditions = not CONDITIONS.isdisjoint(arguments)
     problems = _find_problems(run_report, arguments) if has_conditions else []
     is_failed = bool(problems) if has_conditions else run_report.counts.passed < len(results)
@@ -82,7 +95,8 @@ def run_body_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None:
         raise body.failure
     if is_failed:
         text = describe_failures(run_report, problems, max_shown=5)
-        hint = "" if get_history(item.config) is False else f"\nLook at it: proctor show {name!r}"
+        command = f"proctor show {shlex.quote(run_name(item, arguments))}{history_option(item.config)}"
+        hint = "" if get_history(item.config) is False else f"\nLook at it: {command}"
         pytest.fail(text + hint, pytrace=False)
 
 
@@ -99,9 +113,9 @@ def _find_problems(run_report: EvalReport, arguments: Mapping[str, Any]) -> list
 class _Body:
     """The body of a test as a target; assertions that fail become a score, other exceptions an error."""
 
-    def __init__(self, item: pytest.Function) -> None:
-
-        self._item = item
+    def __init__(self, item: pytest.Function, samples: Mapping[str, Any]) -> None:
+        self._item, self._samples = item, samples
+        self.has_assertions = _contains_assert(item.function)
         self._failures: dict[tuple[str, int], str] = {}
         self.spec = TargetSpec(item.originalname, "pytest")
         self.failure: BaseException | None = None
@@ -111,7 +125,7 @@ class _Body:
     def call(self, sample: Sample[Any, Any], _options: Mapping[str, Any], epoch: int = 0, /) -> Any:
         values = {name: self._item.funcargs[name] for name in self._item._fixtureinfo.argnames}
         if "sample" in values:
-            values["sample"] = sample
+            values["sample"] = self._samples[sample.id]
         if self.blocking:
             with _Guard(self, sample.id, epoch) as guard:
                 guard.value = self._item.obj(**values)
@@ -173,7 +187,7 @@ def _evaluate(
     evaluators = arguments.get("evaluators")
     if score_assertions is not None:
         evaluators = [make_assertions(score_assertions), *list_evaluators(evaluators)]
-    name = _run_name(item.nodeid, arguments)
+    name = run_name(item, arguments)
     try:
         return bridge.run(aevaluate(target, resolve_path(dataset, item), evaluators, name=name, **options))
     except UsageError as error:
@@ -191,8 +205,69 @@ def _list_samples(item: pytest.Function, arguments: Mapping[str, Any]) -> list[A
     return [Sample(item.name, "")]
 
 
-def _run_name(node_id: str, arguments: Mapping[str, Any]) -> str:
-    return str(arguments.get("name") or node_id.partition("[")[0])
+def _read_parameters(item: pytest.Function, arguments: Mapping[str, Any]) -> str:
+    """Return the id of the other parameters of a test with a dataset, such as `en` of `test_price[a-en]`."""
+    ids = getattr(getattr(item, "callspec", None), "_idlist", ())
+    if "dataset" not in arguments:
+        return ""
+    # The samples are the first parameter.
+    is_first = "target" not in arguments and is_one_item_per_sample(arguments)
+    return "-".join(ids[1:] if is_first else ids)
+
+
+def _name_sample(sample: Sample[Any, Any], parameters: str) -> str:
+    return f"{sample.id}[{parameters}]" if parameters else sample.id
+
+
+def _rename_sample(sample: Sample[Any, Any], parameters: str) -> Sample[Any, Any]:
+    """Add the parameters of a test to the id of a sample; the same sample with other parameters is in its cluster."""
+    if not parameters:
+        return sample
+    metadata = {**sample.metadata, CLUSTER: sample.cluster or sample.id}
+    return msgspec.structs.replace(sample, id=_name_sample(sample, parameters), metadata=metadata)
+
+
+def _contains_assert(function: Any) -> bool:
+    """True if the source of a function has an assert statement, or cannot be read."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):
+        return True
+    return any(isinstance(node, ast.Assert) for node in ast.walk(tree))
+
+
+def _leave_out_assertions(run_report: EvalReport, arguments: Mapping[str, Any]) -> EvalReport:
+    """Remove the score of a body's assertions if none failed and evaluators judge every result."""
+    results, run = list(run_report.results), run_report.metadata
+    scores = [result.scores for result in results if result.success]
+    if run is None or any(len(by_name) < 2 or by_name[ASSERTIONS].passed is not True for by_name in scores):
+        return run_report
+    results = [
+        msgspec.structs.replace(
+            result, scores={name: result.scores[name] for name in result.scores if name != ASSERTIONS}
+        )
+        for result in results
+    ]
+    specs = tuple(spec for spec in run.evaluators if spec.name != ASSERTIONS)
+    if not specs:
+        return run_report
+    run = msgspec.structs.replace(run, evaluators=specs)
+    metrics = load_metrics(arguments.get("metrics", ()), specs, run.fields)
+    run, table, by_configuration = summarize(ResultList(results), run, metrics)
+    return EvalReport(ResultList(results), run, table, by_configuration)
+
+
+def run_name(item: Any, arguments: Mapping[str, Any]) -> str:
+    """Return the name of the run of a test; a target has one run for each set of parameters."""
+    name = str(arguments.get("name") or item.nodeid.partition("[")[0])
+    parameters = _read_parameters(item, arguments) if "target" in arguments else ""
+    return f"{name}[{parameters}]" if parameters else name
+
+
+def history_option(config: pytest.Config) -> str:
+    """Return the option of commands that read the history of these evals; empty for the default history."""
+    where = get_history(config)
+    return f" --history {shlex.quote(where)}" if where else ""
 
 
 def get_history(config: pytest.Config) -> Any:
@@ -208,27 +283,29 @@ def _await(awaitable: Any) -> None:
     bridge.run(wait())
 
 
-def store_run(name: str, parts: list[tuple[str, list[str]]], config: pytest.Config) -> None:
-    """Store the results of all items of a test as one run."""
+def store_run(name: str, parts: Mapping[str, tuple[int, str, list[str]]], config: pytest.Config) -> None:
+    """Store the results of all items of a test as one run; it is interrupted if some items did not run."""
     where = get_history(config)
-    if where is False:
+    runs = [codec.decode(metadata, RunMetadata) for _, metadata, _ in parts.values() if metadata]
+    if where is False or not runs:
         return
-
-    runs = [codec.decode(metadata, RunMetadata) for metadata, _ in parts]
-    results = [decode_result(result.encode()) for _, lines in parts for result in lines]
+    results = [decode_result(result.encode()) for _, _, lines in parts.values() for result in lines]
+    planned = sum({node_id.partition("[")[0]: count for node_id, (count, _, _) in parts.items()}.values())
+    missing = max(planned - len(parts), 0)
     first, now = runs[0], SystemClock().now()
     specs = {spec.name: spec for run in runs for spec in run.evaluators}
     names = {result.sample_id for result in results}
+    partial = [f"only {len(parts)} of the {planned} items of this test ran"] if missing else []
     run = msgspec.structs.replace(
         first,
         run_id=new_run_id(first.started_at),
-        status="completed",
+        status="interrupted" if missing else "completed",
         finished_at=now,
         duration_seconds=sum(run.duration_seconds for run in runs),
-        total=len(results),
+        total=len(results) + missing * max(len(lines) for _, _, lines in parts.values()),
         dataset=msgspec.structs.replace(first.dataset, name=name, source="pytest", length=len(names), fingerprint=None),
         evaluators=tuple(specs.values()),
-        warnings=tuple(dict.fromkeys(warning for run in runs for warning in run.warnings)),
+        warnings=tuple(dict.fromkeys([*partial, *(warning for run in runs for warning in run.warnings)])),
     )
     with contextlib.closing(open_history(where)) as history:
         history.begin(run)
