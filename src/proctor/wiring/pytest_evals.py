@@ -254,7 +254,9 @@ def _leave_out_assertions(run_report: EvalReport, arguments: Mapping[str, Any]) 
     run = msgspec.structs.replace(run, evaluators=specs)
     metrics = load_metrics(arguments.get("metrics", ()), specs, run.fields)
     run, table, by_configuration = summarize(ResultList(results), run, metrics)
-    return EvalReport(ResultList(results), run, table, by_configuration)
+    shortened = EvalReport(ResultList(results), run, table, by_configuration)
+    vars(shortened).update(is_stored=run_report.is_stored)
+    return shortened
 
 
 def run_name(item: Any, arguments: Mapping[str, Any]) -> str:
