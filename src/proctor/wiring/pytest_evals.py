@@ -240,7 +240,12 @@ def _leave_out_assertions(run_report: EvalReport, arguments: Mapping[str, Any]) 
     """Remove the score of a body's assertions if none failed and evaluators judge every result."""
     results, run = list(run_report.results), run_report.metadata
     scores = [result.scores for result in results if result.success]
-    if run is None or any(len(by_name) < 2 or by_name[ASSERTIONS].passed is not True for by_name in scores):
+    is_needed = any(metric.startswith(f"{ASSERTIONS}.") for metric in arguments.get("thresholds", ()))
+    if (
+        is_needed
+        or run is None
+        or any(len(by_name) < 2 or by_name[ASSERTIONS].passed is not True for by_name in scores)
+    ):
         return run_report
     results = [
         msgspec.structs.replace(

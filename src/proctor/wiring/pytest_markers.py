@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from proctor.core.aliases import common_name
 from proctor.datasets.dataset import make_source
 from proctor.engine.plan import Plan, ordered_samples
 from proctor.errors import ConfigError, UsageError, suggest_name
@@ -26,9 +27,8 @@ ASSERTIONS = "assertions"
 # Arguments of the marker; all others are arguments of `evaluate`.
 OWN_ARGUMENTS = ("target", "dataset", "evaluators", "samples_as", "min_passes", "min_pass_rate", "thresholds", "name")
 SAMPLES_AS = ("items", "run")
-ARGUMENTS = tuple(
-    dict.fromkeys((*OWN_ARGUMENTS, *inspect.signature(aevaluate).parameters, *RunOptions.__struct_fields__))
-)
+_PARAMETERS = [name for name, each in inspect.signature(aevaluate).parameters.items() if each.kind != each.VAR_KEYWORD]
+ARGUMENTS = frozenset((*OWN_ARGUMENTS, *_PARAMETERS, *RunOptions.__struct_fields__))
 # Arguments of `evaluate` with the same name and meaning in `Evaluation`.
 _SHARED = ("configurations", "metrics", "tags", "baseline", "fields")
 
@@ -56,7 +56,7 @@ def _check_names(marker: pytest.Mark) -> None:
             fix="name them: @pytest.mark.proctor(target=…, dataset=…)",
         )
     for name in marker.kwargs:
-        if name not in ARGUMENTS and name != "timeout_seconds":
+        if common_name(name, ARGUMENTS) not in ARGUMENTS:
             hint = suggest_name(name, ARGUMENTS)
             hint = f"{hint} " if hint.startswith("did you mean") else ""
             raise ConfigError(f"unknown argument {name!r}", fix=f"{hint}choose one of: {', '.join(sorted(ARGUMENTS))}")
@@ -96,7 +96,7 @@ def _check_evaluation(item: Any, arguments: Mapping[str, Any], history: Any) -> 
     if isinstance(dataset, Iterator):
         # The preparation must not use up the samples of an iterator, which a run reads.
         is_listed = "target" not in arguments and is_one_item_per_sample(arguments)
-        samples = list(make_source(dataset)) if is_listed else []
+        samples: list[Any] = list(make_source(dataset)) if is_listed else []
         dataset = samples or [{"id": "1", "input": ""}]
         is_counted = is_listed
     else:
@@ -144,7 +144,7 @@ def _check_reachable(arguments: Mapping[str, Any], plan: Plan, length: int | Non
 
 def is_one_item_per_sample(arguments: Mapping[str, Any]) -> bool:
     """True if every sample is a test item of its own."""
-    return arguments.get("samples_as", "items") == "items"
+    return bool(arguments.get("samples_as", "items") == "items")
 
 
 def make_assertions(score: Any) -> BoundEvaluator:
