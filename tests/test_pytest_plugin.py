@@ -84,12 +84,12 @@ def test_failures_show_input_output_expected_and_reason(pytester: pytest.Pyteste
     result.assert_outcomes(passed=4, failed=4)
     assert failure_of(result, "test_items[b]") == snapshot("""\
 0 of 1 passed (0.0%, 95% interval 0.0–79.3%)
-  b  score 0.50
+  b  score 0.00
     input     y
     output    Y
     expected  Z
     reason    expected 'Z', got 'Y' (exact_match)
-Look at it: proctor show 'test_evals.py::test_items'
+Look at it: proctor show test_evals.py::test_items
 """)
     assert failure_of(result, "test_target") == snapshot("""\
 1 of 2 passed (50.0%, 95% interval 9.5–90.5%)
@@ -103,7 +103,7 @@ Look at them: proctor show RUN, or proctor view
 """)
     assert failure_of(result, "test_repeated").splitlines()[:4] == snapshot(
         [
-            "6 of 10 passed (60.0%, 95% interval 31.3–83.2%)",
+            "6 of 10 passed (60.0%), clustered, with fewer than 5 clusters: no interval",
             "8 of 10 must pass",
             "  test_repeated  score 0.00",
             "    reason    0 is a multiple of 3 ⏎ assert (0 % 3) (assertions)",

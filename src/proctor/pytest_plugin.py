@@ -5,9 +5,9 @@ Importing this module imports nothing else of Proctor. The rest is loaded when t
 
 from __future__ import annotations
 
-import shlex
+import unittest
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 MARKER = "proctor"
 # The attribute of items and reports with the results of an eval.
 RESULTS = "proctor_results"
+# The attribute of items with the number of items of their test.
+PLANNED = "proctor_planned"
 MARKER_HELP = (
     "proctor(target, dataset, evaluators, samples_as='items', epochs=1, min_passes, min_pass_rate, thresholds, name, "
     "…): an eval, which runs only with --proctor or -m proctor; see docs/pytest.md"
 )
 EXAMPLE = "@pytest.mark.proctor(target=…, dataset=…)"
 _deselected = pytest.StashKey[int]()
-_stored_runs = pytest.StashKey["dict[str, list[tuple[str, list[str]]]]"]()
+_stored_runs = pytest.StashKey["dict[str, dict[str, tuple[int, str, list[str]]]]"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,21 +61,16 @@ def _shorten_node_id(node_id: str) -> str:
     return "::".join([file.replace("\\", "/").rpartition("/")[2], *names])
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None or not is_selected(metafunc.config, metafunc.definition.nodeid):
         return
-    arguments = marker.kwargs
-    is_items = arguments.get("samples_as", "items") == "items"
-    if "dataset" in arguments and "target" not in arguments and is_items:
-        if "sample" not in metafunc.fixturenames:
-            text = _describe_misuse(
-                metafunc.definition, "has a dataset, but no argument `sample`", "def test_…(sample):"
-            )
-            raise pytest.Collector.CollectError(text)
-        from proctor.wiring.pytest_evals import load_samples
+    from proctor.wiring import pytest_evals, pytest_markers
 
-        samples = load_samples(arguments["dataset"], metafunc.definition)
+    history = pytest_evals.get_history(metafunc.config)
+    samples = pytest_markers.check_marker(metafunc.definition, marker, metafunc.fixturenames, history)
+    if samples and pytest_markers.is_one_item_per_sample(marker.kwargs):
         metafunc.parametrize("sample", samples, ids=[sample.id for sample in samples])
 
 
@@ -86,10 +83,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in evals]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
+    items = yield
+    for item in items if isinstance(items, list) else ():
+        # Node ids and options such as --lf select some of the items later.
+        setattr(item, PLANNED, len(items))
+    return items
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    owner = getattr(item, "cls", None)
+    if item.get_closest_marker(MARKER) is not None and owner is not None and issubclass(owner, unittest.TestCase):
+        _refuse(
+            item, "is a method of a unittest.TestCase, but the marker needs a function or a plain class", "class …:"
+        )
+
+
 @pytest.fixture
-def sample() -> Any:
+def sample(request: pytest.FixtureRequest) -> Any:
     """The sample of an eval: `@pytest.mark.proctor(dataset=…)` passes one after another."""
-    return None
+    if request.node.get_closest_marker(MARKER) is None:
+        _refuse(request.node, "uses `sample` and needs @pytest.mark.proctor", "@pytest.mark.proctor(dataset=…)")
 
 
 @pytest.fixture
@@ -97,11 +113,15 @@ def report(request: pytest.FixtureRequest) -> EvalReport:
     """The report of the run of `@pytest.mark.proctor(target=…, dataset=…, evaluators=…)`."""
     marker = request.node.get_closest_marker(MARKER)
     if marker is None or "target" not in marker.kwargs:
-        text = _describe_misuse(request.node, "uses `report` without a target", EXAMPLE)
-        pytest.fail(text, pytrace=False)
+        fix = "@pytest.mark.proctor(target=…, dataset=…)"
+        _refuse(request.node, "uses `report` and needs @pytest.mark.proctor with a target", fix)
     from proctor.wiring.pytest_evals import run_target
 
     return run_target(request.node, marker.kwargs)
+
+
+def _refuse(item: Any, what: str, fix: str) -> NoReturn:
+    pytest.fail(f"{item.nodeid} {what}. Fix: write {fix}", pytrace=False)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -109,8 +129,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     marker = pyfuncitem.get_closest_marker(MARKER)
     if marker is None:
         return None
-    if marker.args:
-        pytest.fail(_describe_misuse(pyfuncitem, "has positional arguments", EXAMPLE), pytrace=False)
     from proctor.wiring import pytest_evals
 
     if "target" in marker.kwargs:
@@ -123,10 +141,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     outcome = yield
-    results = getattr(item, RESULTS, None)
-    if results is not None and outcome.get_result().when == "call":
-        # Attributes of a report travel to the process that prints it, which stores one run for each test.
-        setattr(outcome.get_result(), RESULTS, list(results))
+    report, marker = outcome.get_result(), item.get_closest_marker(MARKER)
+    results = vars(item).pop(RESULTS, None) if report.when == "call" else None
+    if marker is None or "target" in marker.kwargs or (results is None and not report.skipped):
+        return
+    from proctor.wiring.pytest_evals import run_name
+
+    # Attributes of a report travel to the process that prints it, which stores one run for each test.
+    name, planned = run_name(item, marker.kwargs), getattr(item, PLANNED, 1)
+    setattr(report, RESULTS, [name, item.nodeid, planned, *(results or ("", []))])
 
 
 class _ResultCollector:
@@ -136,9 +159,10 @@ class _ResultCollector:
         self._runs = config.stash[_stored_runs]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        name, *part = getattr(report, RESULTS, ("",))
-        if name:
-            self._runs.setdefault(name, []).append((part[0], part[1]))
+        if part := getattr(report, RESULTS, None):
+            name, node_id, planned, metadata, results = part
+            # A rerun replaces the earlier attempt.
+            self._runs.setdefault(name, {})[node_id] = planned, metadata, results
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -165,11 +189,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(
             f"{count} eval{'s' * (count > 1)} deselected; run {'them' if count > 1 else 'it'} with --proctor"
         )
-    history = config.getoption("--proctor-history")
-    if config.stash[_stored_runs] and history != "none":
-        option = f" --history {shlex.quote(history)}" if history else ""
-        terminalreporter.write_line(f"the evals are stored; look at them with: proctor view{option}")
+    if config.stash[_stored_runs] and config.getoption("--proctor-history") != "none":
+        from proctor.wiring.pytest_evals import history_option
 
-
-def _describe_misuse(item: Any, problem: str, fix: str) -> str:
-    return f"{item.nodeid} {problem}\nFix: write {fix}"
+        terminalreporter.write_line(f"the evals are stored; look at them with: proctor view{history_option(config)}")

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from proctor.comparison.gates.thresholds import DEFAULT_METRIC, find_shortfalls, read_thresholds, require_reachable
+from proctor.comparison.gates.thresholds import (
+    DEFAULT_METRIC,
+    find_shortfalls,
+    read_threshold,
+    read_thresholds,
+    require_reachable,
+)
 from proctor.comparison.report import EvalReport
-from proctor.metrics.estimates import estimate_rate
-from proctor.records.formatting import format_count
+from proctor.errors import ConfigError, UsageError
 from proctor.records.trial import EvalResult
 from proctor.reports import summary
 from proctor.reports.console import list_result_facts
-from proctor.reports.format import fold_text, format_interval, format_metric, hanging_lines
+from proctor.reports.format import fold_text, hanging_lines
 
 LINE_WIDTH, TEXT_LINES = 110, 6
 
@@ -45,41 +50,66 @@ def assert_passes(
     >>> assert_passes(evaluate(str.upper, [{"id": "1", "input": "yes", "expected": "YES"}], exact_match, history=False))
     """
     __tracebackhide__ = True
-    lowest = read_thresholds({DEFAULT_METRIC: min_pass_rate, **(thresholds or {})}, "assert_passes")
-    require_reachable(lowest)
-    if shortfalls := find_shortfalls(report, lowest):
-        raise AssertionError(describe_failures(report, shortfalls, max_shown))
+    if problems := find_problems(report, min_pass_rate, thresholds):
+        raise AssertionError(describe_failures(report, problems, max_shown))
 
 
-def describe_failures(report: EvalReport, problems: Sequence[str], max_shown: int) -> str:
+def find_problems(
+    report: EvalReport, min_pass_rate: float | str = 1.0, thresholds: Mapping[str, float | str] | None = None
+) -> list[str]:
+    """Describe the metrics that are below their thresholds."""
+    lowest = {DEFAULT_METRIC: read_pass_rate(min_pass_rate), **read_thresholds(thresholds or {}, "thresholds")}
+    try:
+        require_reachable(lowest)
+        return find_shortfalls(report, lowest)
+    except ConfigError as error:
+        raise rename_thresholds(error) from None
+
+
+def read_pass_rate(value: float | str) -> float:
+    """Read the lowest pass rate: a number from 0 to 1, or a percentage."""
+    rate = read_threshold(value, "min_pass_rate")
+    if not 0 <= rate <= 1:
+        fix = f'write "{value}%" or {rate / 100:g}' if 1 < rate <= 100 else "write 0.8 or 80%"
+        raise ConfigError(f"must be from 0 to 1, or a percentage, got {value!r}", where="min_pass_rate", fix=fix)
+    return rate
+
+
+def rename_thresholds(error: UsageError) -> UsageError:
+    """Let an error about thresholds name the argument `thresholds` instead of the option of eval files."""
+    if error.where == "fail_under":
+        error.where = "thresholds"
+    return error
+
+
+def describe_failures(report: EvalReport, problems: Sequence[str], max_shown: int, options: str = "") -> str:
     """Describe a run that did not pass: the problems, the worst results, and the command that shows all results."""
-    lines = [*(_describe_repeats(report) or summary.headlines(report)), *problems]
+    lines = [*_describe_outcomes(report), *problems]
     results = summary.worst_results(report, max_shown, by_sample=False)
+    results += report.results.page(outcome="skipped", limit=max_shown - len(results))
     for result in results:
         lines += describe_result(result, has_configurations=len(report.by_configuration) > 1)
-    if (more := report.counts.failed + report.errors - len(results)) > 0:
+    if (more := report.counts.total - report.counts.passed - len(results)) > 0:
         lines.append(f"  … and {more:,} more")
     run = report.metadata
     if run is not None and report.is_stored:
-        lines.append(f"Look at them: proctor show {run.run_id}, or proctor view")
+        lines.append(f"Look at them: proctor show {run.run_id}{options}, or proctor view{options}")
     return "\n".join(lines)
 
 
-def _describe_repeats(report: EvalReport) -> list[str]:
-    """Describe the repetitions of one sample; they are independent, unlike the repetitions of several samples."""
-    counts = report.counts
-    if counts.total < 2 or len({result.sample_id for result in report.results}) > 1:
-        return []
-    metric = estimate_rate(counts.passed, counts.total)
-    interval = f"{format_metric(metric)}, 95% interval {format_interval(metric)}"
-    errors = f", {format_count(report.errors, 'error')}" if report.errors else ""
-    return [f"{counts.passed} of {counts.total} passed ({interval}){errors}"]
+def _describe_outcomes(report: EvalReport) -> list[str]:
+    """Return the headlines of the report, and the reason if the pass rate has no interval."""
+    lines, rate = summary.headlines(report), report.metrics.get("pass_rate")
+    if len(lines) == 1 and rate is not None and rate.interval is None and rate.n and rate.note:
+        return [f"{lines[0]}, {rate.note}"]
+    return lines
 
 
 def describe_result(result: EvalResult, *, has_configurations: bool = False) -> Iterator[str]:
     """Describe a result in lines: its name and verdict, input, output, expected value, and reasons."""
     yield f"  {summary.label_result(result, has_configurations)}  {summary.describe_verdict(result)}"
-    for label, value in list_result_facts(result):
+    reason = [("reason", result.score.reason)] if result.outcome == "skipped" else []
+    for label, value in [*list_result_facts(result), *reason]:
         if value in ("", "null"):
             continue
         start = f"    {label:<9} "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import inspect
 import shlex
+import textwrap
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -16,23 +17,30 @@ from proctor.comparison.report import EvalReport
 from proctor.core import bridge
 from proctor.core.clock import SystemClock
 from proctor.datasets.dataset import make_source
-from proctor.engine.finish import finish
+from proctor.engine.finish import finish, summarize
 from proctor.engine.start import new_run_id
 from proctor.errors import UsageError
-from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.history.payload import decode_result, encode_result
 from proctor.records import codec
-from proctor.records.run import EvaluatorSpec, RunMetadata, TargetSpec
-from proctor.records.sample import Sample
+from proctor.records.results import ResultList
+from proctor.records.run import RunMetadata, TargetSpec
+from proctor.records.sample import CLUSTER, Sample
 from proctor.records.score import Score
-from proctor.testing.assertions import assert_passes, describe_failures
+from proctor.testing.assertions import describe_failures, find_problems
 from proctor.wiring.evaluate import aevaluate
 from proctor.wiring.open_history import open_history
+from proctor.wiring.prepare import load_metrics
+from proctor.wiring.pytest_markers import (
+    ASSERTIONS,
+    OWN_ARGUMENTS,
+    is_one_item_per_sample,
+    list_evaluators,
+    make_assertions,
+    resolve_path,
+)
 
-# The name of the score of a test's own assertions.
-ASSERTIONS = "assertions"
-# Arguments of the marker; all others are arguments of `evaluate`.
-OWN_ARGUMENTS = ("target", "dataset", "evaluators", "samples_as", "min_passes", "min_pass_rate", "thresholds", "name")
+# The arguments that decide which results are enough; without them, all results must pass.
+CONDITIONS = frozenset({"min_passes", "min_pass_rate", "thresholds"})
 _reports = pytest.StashKey[EvalReport]()
 
 
@@ -40,20 +48,23 @@ def run_target_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None
     """Run a target on a dataset, then the body of the test, then check the thresholds of the marker."""
     __tracebackhide__ = True
     run_report = item.stash.get(_reports, None) or run_target(item, arguments)
+    # A rerun of the test runs the target again.
+    del item.stash[_reports]
     values = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
     returned = item.obj(**values)
     if inspect.isawaitable(returned):
         _await(returned)
-    checks = {name: arguments[name] for name in ("min_pass_rate", "thresholds") if name in arguments}
-    # Without thresholds in the marker, the body decides; a body without `report` has nothing to decide with.
-    if (checks or "report" not in values) and (failure := _find_shortfall(run_report, checks)):
-        pytest.fail(failure, pytrace=False)
+    # Without conditions in the marker, the body decides; a body without `report` has nothing to decide with.
+    is_checked = "report" not in values or not CONDITIONS.isdisjoint(arguments)
+    if is_checked and (problems := _find_problems(run_report, arguments)):
+        text = describe_failures(run_report, problems, max_shown=5, options=history_option(item.config))
+        pytest.fail(text, pytrace=False)
 
 
 def run_target(item: pytest.Function, arguments: Mapping[str, Any]) -> EvalReport:
     """Run the target of a marker on its dataset; the run is stored by the engine."""
     options = {name: value for name, value in arguments.items() if name not in OWN_ARGUMENTS}
-    options.setdefault("history", _get_history(item.config))
+    options.setdefault("history", get_history(item.config))
     item.stash[_reports] = _evaluate(item, arguments["target"], arguments.get("dataset"), arguments, options)
     return item.stash[_reports]
 
@@ -62,53 +73,50 @@ def run_body_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None:
     """Run the body of the test as the target: on its sample, or on all samples, once or several times."""
     __tracebackhide__ = True
     samples = _list_samples(item, arguments)
+    parameters = _read_parameters(item, arguments)
+    originals = {_name_sample(sample, parameters): sample for sample in samples}
     options = {name: value for name, value in arguments.items() if name not in OWN_ARGUMENTS}
+    if is_one_item_per_sample(arguments):
+        # The collection has applied them.
+        options = {name: value for name, value in options.items() if name not in ("limit", "select", "shuffle")}
     options = {"concurrency": 1, **options, "history": False, "progress": False}
-    body = _Body(item)
-    run_report = _evaluate(item, body, samples, arguments, options, body.score_assertions)
+    body = _Body(item, originals)
+    named_samples = [_rename_sample(sample, parameters) for sample in samples]
+    run_report = _evaluate(item, body, named_samples, arguments, options, body.score_assertions)
+    if not body.has_assertions:
+        run_report = _leave_out_assertions(run_report, arguments)
     if body.skip is not None:
         raise body.skip
     results = [encode_result(result)[0].decode() for result in run_report.results]
-    name = _run_name(item.nodeid, arguments)
-    item.proctor_results = name, codec.encode(run_report.metadata).decode(), results  # type: ignore[attr-defined]
-    problem = _find_problem(run_report, arguments)
-    if problem and len(results) == 1 and body.failure is not None:
+    item.proctor_results = codec.encode(run_report.metadata).decode(), results  # type: ignore[attr-defined]
+    has_conditions = not CONDITIONS.isdisjoint(arguments)
+    problems = _find_problems(run_report, arguments) if has_conditions else []
+    is_failed = bool(problems) if has_conditions else run_report.counts.passed < len(results)
+    if is_failed and len(results) == 1 and body.failure is not None:
         raise body.failure
-    if problem:
-        text = describe_failures(run_report, [] if problem == "failed" else [problem], max_shown=5)
-        history = _get_history(item.config)
-        option = f" --history {shlex.quote(history)}" if history else ""
-        hint = "" if history is False else f"\nLook at it: proctor show {name!r}{option}"
+    if is_failed:
+        text = describe_failures(run_report, problems, max_shown=5)
+        command = f"proctor show {shlex.quote(run_name(item, arguments))}{history_option(item.config)}"
+        hint = "" if get_history(item.config) is False else f"\nLook at it: {command}"
         pytest.fail(text + hint, pytrace=False)
 
 
-def _find_problem(run_report: EvalReport, arguments: Mapping[str, Any]) -> str:
-    """Describe why the results of a test's body do not pass; empty if they do."""
-    counts = run_report.counts
-    needed = arguments.get("min_passes")
-    if needed is not None:
-        return "" if counts.passed >= needed else f"{needed} of {counts.total} must pass"
-    rates = {name: arguments[name] for name in ("min_pass_rate", "thresholds") if name in arguments}
-    if not rates:
-        return "" if counts.passed == counts.total else "failed"
-    failure = _find_shortfall(run_report, rates)
-    return failure.splitlines()[1] if failure else ""
-
-
-def _find_shortfall(run_report: EvalReport, checks: Mapping[str, Any]) -> str:
-    """Return the message of `assert_passes`; empty if it passes."""
-    try:
-        assert_passes(run_report, **checks)
-    except AssertionError as error:
-        return str(error)
-    return ""
+def _find_problems(run_report: EvalReport, arguments: Mapping[str, Any]) -> list[str]:
+    """Describe which conditions of the marker do not hold; every condition counts."""
+    passed, total, needed = run_report.counts.passed, run_report.counts.total, arguments.get("min_passes")
+    problems = [f"{needed} of {total} must pass"] if needed is not None and passed < needed else []
+    checks = {name: arguments[name] for name in ("min_pass_rate", "thresholds") if name in arguments}
+    if needed is None:
+        return find_problems(run_report, **checks)
+    return problems + (find_problems(run_report, **{"min_pass_rate": 0, **checks}) if checks else [])
 
 
 class _Body:
     """The body of a test as a target; assertions that fail become a score, other exceptions an error."""
 
-    def __init__(self, item: pytest.Function) -> None:
-        self._item = item
+    def __init__(self, item: pytest.Function, samples: Mapping[str, Any]) -> None:
+        self._item, self._samples = item, samples
+        self.has_assertions = _contains_assert(item.function)
         self._failures: dict[tuple[str, int], str] = {}
         self.spec = TargetSpec(item.originalname, "pytest")
         self.failure: BaseException | None = None
@@ -118,7 +126,7 @@ class _Body:
     def call(self, sample: Sample[Any, Any], _options: Mapping[str, Any], epoch: int = 0, /) -> Any:
         values = {name: self._item.funcargs[name] for name in self._item._fixtureinfo.argnames}
         if "sample" in values:
-            values["sample"] = sample
+            values["sample"] = self._samples[sample.id]
         if self.blocking:
             with _Guard(self, sample.id, epoch) as guard:
                 guard.value = self._item.obj(**values)
@@ -177,30 +185,13 @@ def _evaluate(
 ) -> EvalReport:
     evaluators = arguments.get("evaluators")
     if score_assertions is not None:
-        assertions = BoundEvaluator(EvaluatorSpec(ASSERTIONS, ASSERTIONS), "inline", score_assertions)
-        # Errors count the evaluators as the marker does, so this one comes last.
-        evaluators = [*_as_list(evaluators), assertions]
-    for option in options:
-        if similar := get_close_matches(option, OWN_ARGUMENTS, n=1, cutoff=0.8):
-            pytest.fail(f"unknown argument {option!r}\nFix: did you mean {similar[0]!r}?", pytrace=False)
-    name = _run_name(item.nodeid, arguments)
+        evaluators = [make_assertions(score_assertions), *list_evaluators(evaluators)]
+    name = run_name(item, arguments)
     try:
-        return bridge.run(aevaluate(target, _resolve(dataset, item), evaluators, name=name, **options))
+        return bridge.run(aevaluate(target, resolve_path(dataset, item), evaluators, name=name, **options))
     except UsageError as error:
         message = str(error)
     pytest.fail(message, pytrace=False)
-
-
-def _as_list(evaluators: Any) -> list[Any]:
-    return list(evaluators) if isinstance(evaluators, list | tuple) else [] if evaluators is None else [evaluators]
-
-
-def _resolve(dataset: Any, item: pytest.Item) -> Any:
-    """Resolve a path relative to the test file, or else to the current folder."""
-    if isinstance(dataset, str):
-        path = item.path.parent / dataset
-        return path if path.exists() else dataset
-    return dataset
 
 
 def _list_samples(item: pytest.Function, arguments: Mapping[str, Any]) -> list[Any]:
@@ -208,26 +199,85 @@ def _list_samples(item: pytest.Function, arguments: Mapping[str, Any]) -> list[A
     if callspec is not None and isinstance(callspec.params.get("sample"), Sample):
         return [callspec.params["sample"]]
     if "dataset" in arguments:
-        return load_samples(arguments["dataset"], item)
+        return list(make_source(resolve_path(arguments["dataset"], item)))
     return [Sample(item.name, "")]
 
 
-def load_samples(dataset: Any, item: Any) -> list[Any]:
-    """Return the samples of a marker's dataset; a wrong dataset is an error of the collection."""
+def _read_parameters(item: pytest.Function, arguments: Mapping[str, Any]) -> str:
+    """Return the id of the other parameters of a test with a dataset, such as `en` of `test_price[a-en]`."""
+    ids = getattr(getattr(item, "callspec", None), "_idlist", ())
+    if "dataset" not in arguments:
+        return ""
+    # The samples are the first parameter.
+    is_first = "target" not in arguments and is_one_item_per_sample(arguments)
+    return "-".join(ids[1:] if is_first else ids)
+
+
+def _name_sample(sample: Sample[Any, Any], parameters: str) -> str:
+    return f"{sample.id}[{parameters}]" if parameters else sample.id
+
+
+def _rename_sample(sample: Sample[Any, Any], parameters: str) -> Sample[Any, Any]:
+    """Add the parameters of a test to the id of a sample; the same sample with other parameters is in its cluster."""
+    if not parameters:
+        return sample
+    metadata = {**sample.metadata, CLUSTER: sample.cluster or sample.id}
+    return msgspec.structs.replace(sample, id=_name_sample(sample, parameters), metadata=metadata)
+
+
+def _contains_assert(function: Any) -> bool:
+    """True if the source of a function has an assert statement, or cannot be read."""
     try:
-        return list(make_source(_resolve(dataset, item)))
-    except UsageError as error:
-        raise pytest.Collector.CollectError(f"{item.nodeid}: {error}") from None
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):
+        return True
+    return any(isinstance(node, ast.Assert) for node in ast.walk(tree))
 
 
-def _run_name(node_id: str, arguments: Mapping[str, Any]) -> str:
-    return str(arguments.get("name") or node_id.partition("[")[0])
+def _leave_out_assertions(run_report: EvalReport, arguments: Mapping[str, Any]) -> EvalReport:
+    """Remove the score of a body's assertions if none failed and evaluators judge every result."""
+    results, run = list(run_report.results), run_report.metadata
+    scores = [result.scores for result in results if result.success]
+    is_needed = any(metric.startswith(f"{ASSERTIONS}.") for metric in arguments.get("thresholds", ()))
+    if (
+        is_needed
+        or run is None
+        or any(len(by_name) < 2 or by_name[ASSERTIONS].passed is not True for by_name in scores)
+    ):
+        return run_report
+    results = [
+        msgspec.structs.replace(
+            result, scores={name: result.scores[name] for name in result.scores if name != ASSERTIONS}
+        )
+        for result in results
+    ]
+    specs = tuple(spec for spec in run.evaluators if spec.name != ASSERTIONS)
+    if not specs:
+        return run_report
+    run = msgspec.structs.replace(run, evaluators=specs)
+    metrics = load_metrics(arguments.get("metrics", ()), specs, run.fields)
+    run, table, by_configuration = summarize(ResultList(results), run, metrics)
+    shortened = EvalReport(ResultList(results), run, table, by_configuration)
+    vars(shortened).update(is_stored=run_report.is_stored)
+    return shortened
 
 
-def _get_history(config: pytest.Config) -> Any:
-    """Return the address of the history, None for the default, False for none."""
-    address = config.getoption("--proctor-history")
-    return False if address == "none" else address
+def run_name(item: Any, arguments: Mapping[str, Any]) -> str:
+    """Return the name of the run of a test; a target has one run for each set of parameters."""
+    name = str(arguments.get("name") or item.nodeid.partition("[")[0])
+    parameters = _read_parameters(item, arguments) if "target" in arguments else ""
+    return f"{name}[{parameters}]" if parameters else name
+
+
+def history_option(config: pytest.Config) -> str:
+    """Return the option of commands that read the history of these evals; empty for the default history."""
+    where = get_history(config)
+    return f" --history {shlex.quote(where)}" if where else ""
+
+
+def get_history(config: pytest.Config) -> Any:
+    where = config.getoption("--proctor-history")
+    return False if where == "none" else where
 
 
 def _await(awaitable: Any) -> None:
@@ -237,26 +287,29 @@ def _await(awaitable: Any) -> None:
     bridge.run(wait())
 
 
-def store_run(name: str, parts: list[tuple[str, list[str]]], config: pytest.Config) -> None:
-    """Store the results of all items of a test as one run."""
-    where = _get_history(config)
-    if where is False:
+def store_run(name: str, parts: Mapping[str, tuple[int, str, list[str]]], config: pytest.Config) -> None:
+    """Store the results of all items of a test as one run; it is interrupted if some items did not run."""
+    where = get_history(config)
+    runs = [codec.decode(metadata, RunMetadata) for _, metadata, _ in parts.values() if metadata]
+    if where is False or not runs:
         return
-    runs = [codec.decode(metadata, RunMetadata) for metadata, _ in parts]
-    results = [decode_result(result.encode()) for _, lines in parts for result in lines]
+    results = [decode_result(result.encode()) for _, _, lines in parts.values() for result in lines]
+    planned = sum({node_id.partition("[")[0]: count for node_id, (count, _, _) in parts.items()}.values())
+    missing = max(planned - len(parts), 0)
     first, now = runs[0], SystemClock().now()
     specs = {spec.name: spec for run in runs for spec in run.evaluators}
     names = {result.sample_id for result in results}
+    partial = [f"only {len(parts)} of the {planned} items of this test ran"] if missing else []
     run = msgspec.structs.replace(
         first,
         run_id=new_run_id(first.started_at),
-        status="completed",
+        status="interrupted" if missing else "completed",
         finished_at=now,
         duration_seconds=sum(run.duration_seconds for run in runs),
-        total=len(results),
+        total=len(results) + missing * max(len(lines) for _, _, lines in parts.values()),
         dataset=msgspec.structs.replace(first.dataset, name=name, source="pytest", length=len(names), fingerprint=None),
         evaluators=tuple(specs.values()),
-        warnings=tuple(dict.fromkeys(warning for run in runs for warning in run.warnings)),
+        warnings=tuple(dict.fromkeys([*partial, *(warning for run in runs for warning in run.warnings)])),
     )
     with contextlib.closing(open_history(where)) as history:
         history.begin(run)

@@ -1,0 +1,161 @@
+"""The marker `proctor`: every condition counts, and wrong arguments are refused when tests are collected."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from proctor import SQLiteHistory
+from tests.test_pytest_plugin import OPTIONS
+
+pytest_plugins = ["pytester"]
+
+HEADER = """
+import pytest
+
+DATA = [{"id": "a", "input": "x", "expected": "X"}, {"id": "b", "input": "y", "expected": "Z"}]
+CHECKS = {"dataset": DATA, "evaluators": ["exact_match"]}
+"""
+# Arguments of the marker, the arguments of the test, and the message.
+MISTAKES = [
+    ("epochs=2, min_passes=3", "", "min_passes is 3, but the test has only 2 results"),
+    ("**CHECKS, target=str.upper, min_passes=3", "", "min_passes is 3, but the test has only 2 results"),
+    ("**CHECKS, min_passes=2", "sample", "min_passes is 2, but the test has only 1 result"),
+    ("min_passes=0", "", "min_passes must be an integer, 1 or more, got 0"),
+    ('min_passes="80%"', "", "min_passes must be an integer, 1 or more, got '80%'"),
+    ('**CHECKS, samples_as="runs"', "sample", "samples_as must be 'items' or 'run', got 'runs'"),
+    ("str.upper, DATA", "", "the marker has positional arguments"),
+    ("min_pass_rate=90", "", "min_pass_rate must be from 0 to 1, or a percentage, got 90"),
+    ('**CHECKS, thresholds={"exact_mach.mean": 1}', "sample", "thresholds: unknown metric 'exact_mach.mean'"),
+    ("dataset=[]", "sample", "the dataset has no samples"),
+    ("**CHECKS, target=str.upper", "sample", "has a target, so it cannot have the argument `sample`"),
+    ('dataset=DATA, evaluator="exact_match"', "sample", "unknown argument 'evaluator'"),
+]
+
+
+def test_mistakes_are_refused_before_anything_runs(pytester: pytest.Pytester) -> None:
+    """Each mistake is one error of the collection that names the test, without a traceback."""
+    files = {
+        f"test_{number}": f"{HEADER}\n@pytest.mark.proctor({marker})\ndef test_it({arguments}): 1 / 0\n"
+        for number, (marker, arguments, _) in enumerate(MISTAKES)
+    }
+    pytester.makepyfile(**files)
+    result = pytester.runpytest_inprocess(*OPTIONS, "--proctor")
+    text = result.stdout.str()
+    result.assert_outcomes(errors=len(MISTAKES))
+    for number, (_, _, message) in enumerate(MISTAKES):
+        assert text.count(f"test_{number}.py::test_it: ") == 1
+        assert re.search(rf"test_{number}\.py::test_it: .*{re.escape(message)}", text), message
+    assert "fail_under" not in text
+    assert "Traceback" not in text
+    assert "ZeroDivisionError" not in text
+    assert re.search(r"Fix: did you mean .*'evaluators'\? choose one of: .*dataset.*thresholds", text)
+
+
+def test_every_condition_counts(pytester: pytest.Pytester) -> None:
+    """`min_passes` switches no other condition off, and counts the results of a target; `limit` selects items."""
+    pytester.makepyfile(
+        HEADER
+        + """
+NUMBERS = iter(range(100))
+
+@pytest.mark.proctor(epochs=4, min_passes=1, min_pass_rate=0.9)
+def test_rate():
+    assert next(NUMBERS) % 2
+
+@pytest.mark.proctor(**CHECKS, samples_as="run", min_passes=1, thresholds={"exact_match.mean": 0.6})
+def test_threshold(sample):
+    return sample.input.upper()
+
+@pytest.mark.proctor(**CHECKS, target=str.upper, min_passes=2)
+def test_target():
+    pass
+
+@pytest.mark.proctor(**CHECKS, target=str.upper, min_passes=1)
+def test_enough():
+    pass
+
+@pytest.mark.proctor(**CHECKS, limit=1)
+def test_limit(sample):
+    return sample.input.upper()
+
+@pytest.mark.proctor(epochs=3)
+def test_errors():
+    raise ConnectionError
+
+@pytest.mark.proctor(dataset=[{"id": "a", "input": "x"}], evaluators=["exact_match"])
+def test_skipped(sample):
+    return "x"
+"""
+    )
+    result = pytester.runpytest_inprocess(*OPTIONS, "--proctor", "--proctor-history", "none")
+    result.assert_outcomes(passed=2, failed=5)
+    result.stdout.fnmatch_lines(
+        [
+            "strict_pass_rate is 0.5, below 0.9*",
+            "exact_match.mean is 0.5, below 0.6*",
+            "2 of 2 must pass",
+            "No result has a verdict, 3 errors",
+            "No result has a verdict, 1 skipped",
+            "*reason*expected*",
+        ]
+    )
+
+
+STORED = """
+import pytest, unittest
+
+DATA = [{"id": "price", "input": "x", "expected": "X"}, {"id": "name", "input": "y", "expected": "Z"}]
+ATTEMPTS = iter(range(100))
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.proctor(dataset=DATA, evaluators=["exact_match"])
+def test_parameters(sample, language):
+    return sample.input.upper()
+
+@pytest.mark.proctor(epochs=2)
+def test_flaky():
+    assert next(ATTEMPTS) > 1
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.proctor(target=str.upper, dataset=DATA[:1], evaluators=["exact_match"])
+def test_target(language): pass
+
+class TestCase(unittest.TestCase):
+    @pytest.mark.proctor
+    def test_method(self): pass
+
+def test_unmarked(sample): pass
+"""
+
+
+def test_stored_runs_tell_parameters_and_attempts_apart(pytester: pytest.Pytester) -> None:
+    """Parameters are in sample ids or run names, reruns replace attempts, and hints name the history."""
+    pytester.makepyfile(test_stored=STORED)
+    result = pytester.runpytest_inprocess(*OPTIONS, "--proctor", "--proctor-history", "my runs.db", "--reruns", "1")
+    text = result.stdout.str()
+    history = SQLiteHistory(pytester.path / "my runs.db")
+    reports = {run.name.rpartition("::")[2]: history.report(run.run_id) for run in history.runs()}
+    assert set(reports) == {"test_parameters", "test_flaky", "test_target[en]", "test_target[de]"}
+    results = {each.sample_id: each for each in reports["test_parameters"].results}
+    assert set(results) == {"price[en]", "price[de]", "name[en]", "name[de]"}
+    assert results["price[en]"].trial.sample.cluster == "price"
+    assert results["name[de]"].score.value == 0.0
+    assert set(results["name[de]"].scores) == {"exact_match"}
+    assert (reports["test_flaky"].counts.passed, reports["test_flaky"].counts.total) == (2, 2)
+    assert {report.metadata.status for report in reports.values() if report.metadata} == {"completed"}
+    assert "Look at it: proctor show test_stored.py::test_parameters --history 'my runs.db'" in text
+    assert "proctor view --history 'my runs.db'" in text
+    assert "test_method is a method of a unittest.TestCase, but the marker needs a function or a plain class" in text
+    assert "test_unmarked uses `sample` and needs @pytest.mark.proctor" in text
+
+
+def test_a_partial_run_is_stored_as_interrupted(pytester: pytest.Pytester) -> None:
+    """A run of one item says how many results were planned."""
+    pytester.makepyfile(test_stored=STORED)
+    pytester.runpytest_inprocess(*OPTIONS, "test_stored.py::test_parameters[price-en]")
+    history = SQLiteHistory(pytester.path / ".proctor" / "history.db")
+    (run,) = history.runs()
+    assert (run.status, run.total) == ("interrupted", 4)
+    assert run.warnings == ("only 1 of the 4 items of this test ran",)
