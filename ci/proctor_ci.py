@@ -25,6 +25,8 @@ COMMENT, JUNIT, REPORTS = "gate.md", "gate.xml", "eval_results"
 PER_PAGE = 100
 MAX_BODY = 60_000
 MAX_RUNS = 50
+# The share of samples without a verdict above which a run does not become the baseline.
+MAX_MISSING = "10%"
 
 
 def gate(file: str, baseline: str, options: Sequence[str]) -> int:
@@ -53,7 +55,7 @@ def renew_baseline(file: str, baseline: str) -> int:
         print("The baseline stays as it was, because the run is not complete.", file=sys.stderr)
         return code
     # It refuses runs that are not complete, and runs in which more than a tenth of the samples have no verdict.
-    code = run("proctor", "baseline", "set", baseline, "latest")
+    code = run("proctor", "baseline", "set", baseline, "latest", "--max-missing", MAX_MISSING)
     if code:
         print("The baseline stays as it was; the message above says why.", file=sys.stderr)
     return code or run("proctor", "history", "prune", "--count", str(MAX_RUNS), "--yes")

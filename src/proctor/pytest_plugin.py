@@ -23,7 +23,6 @@ MARKER_HELP = (
     "proctor(target, dataset, evaluators, samples_as='items', epochs=1, min_passes, min_pass_rate, thresholds, name, "
     "…): an eval, which runs only with --proctor or -m proctor; see docs/pytest.md"
 )
-EXAMPLE = "@pytest.mark.proctor(target=…, dataset=…)"
 _deselected = pytest.StashKey[int]()
 _stored_runs = pytest.StashKey["dict[str, dict[str, tuple[int, str, list[str]]]]"]()
 

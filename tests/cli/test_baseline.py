@@ -80,19 +80,20 @@ def test_a_run_without_any_verdict_is_no_baseline(project: Project, history: SQL
 
 
 def test_a_run_with_many_errors_is_no_baseline(project: Project, history: SQLiteHistory) -> None:
-    """With 2 of 12 results missing the old baseline stays, unless --force is added; 1 of 10 is allowed."""
+    """With --max-missing 10% and 2 of 12 results missing the old baseline stays; 1 of 10 is allowed."""
     history.set_baseline("main", "r1")
     for number, (run_id, errors, judged) in enumerate((("bad", 2, 10), ("good", 1, 9))):
         run = make_run(run_id, hours=9 + number)
         results = [make_failure(f"e{n}") for n in range(errors)] + [make_result(f"s{n}") for n in range(judged)]
         store_run(history, run, results)
         history.finish(msgspec.structs.replace(run, status="completed"), {}, {})
-    result = project.proctor("baseline", "set", "main", "bad")
+    limit = ("--max-missing", "10%")
+    result = project.proctor("baseline", "set", "main", "bad", *limit)
     assert (result.code, history.baseline("main").run_id) == (2, "r1")
-    assert "2 of 12 results of run bad have no verdict; a baseline may lack at most 10%" in result.err
+    assert "2 of 12 results of run bad have no verdict, more than --max-missing 10%" in result.err
     assert "proctor show bad --outcome error; or add --force" in result.err
-    assert project.proctor("baseline", "set", "main", "good").code == 0
-    assert project.proctor("baseline", "set", "main", "bad", "--force").code == 0
+    assert project.proctor("baseline", "set", "main", "good", *limit).code == 0
+    assert project.proctor("baseline", "set", "main", "bad", *limit, "--force").code == 0
     assert "2/12" in project.proctor("baseline", "list").out
 
 

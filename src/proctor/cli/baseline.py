@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.options import CommandGroup, common_options, display_name, option, print_json
+from proctor.cli.options import CommandGroup, common_options, display_name, option, parse_max_missing, print_json
 from proctor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,15 +25,16 @@ def command() -> None:
 @command.command("set")
 @click.argument("name")
 @click.argument("run")
-@option("--force", "Accept a run that is incomplete, or in which more than a tenth has no verdict.")
+@option("--max-missing N|P%", "Refuse a run in which more than N results, or P% of them, have no verdict.")
+@option("--force", "Accept a run that is incomplete or has no verdict.")
 @common_options
-def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -> None:
+def set_(name: str, run: str, max_missing: str | None, force: bool, history: str | None, as_json: bool) -> None:
     """Set the baseline NAME to RUN, replacing any earlier run.
 
     \b
     proctor baseline set main latest
     """
-    from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING, Gap, find_worst_metric
+    from proctor.comparison.gates.gaps import Gap, find_worst_metric
     from proctor.engine.start import selection_warnings
     from proctor.wiring.open_history import current_status, open_history
 
@@ -60,10 +61,9 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     ignored = counts.skipped if metadata.options.skipped == "ignore" else 0
     total = counts.total - ignored
     missing = total - counts.passed - counts.failed
-    if Gap(missing, total).exceeds(DEFAULT_MAX_MISSING) and not force:
+    if max_missing is not None and Gap(missing, total).exceeds(parse_max_missing(max_missing)) and not force:
         raise UsageError(
-            f"{missing:,} of {total:,} results of run {run_id} have no verdict; a baseline may lack at most "
-            f"{100 * DEFAULT_MAX_MISSING:g}%",
+            f"{missing:,} of {total:,} results of run {run_id} have no verdict, more than --max-missing {max_missing}",
             fix=f"see why: proctor show {run_id} --outcome {counts.first_problem()}; or add --force",
         )
     previous_run = store.baselines().get(name)

@@ -198,13 +198,7 @@ def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
     if options["baseline"] is None and needs_baseline:
         raise ConfigError(f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=gate_checks.HOW_TO_COMPARE)
     missing = options["max_missing"]
-    if missing is None:
-        max_missing = DEFAULT_MAX_MISSING
-    else:
-        example = "10%, 0.1 or a number of samples"
-        max_missing = int(missing) if missing.isdecimal() else cli.parse_share(missing, "--max-missing", example)
-        if not isinstance(max_missing, int) and not 0 <= max_missing <= 1:
-            raise ConfigError(f"must be from 0% to 100%, got {missing}", where="--max-missing", fix=f"write {example}")
+    max_missing = DEFAULT_MAX_MISSING if missing is None else cli.parse_max_missing(missing)
     config = decision.GateConfig(
         margins.resolve_margins(metrics, margin) if options["baseline"] is not None else {},
         parse_thresholds(options["fail_under"]),

@@ -409,6 +409,19 @@ def parse_value(text: str) -> Any:
         return text
 
 
+def parse_max_missing(text: str) -> int | float:
+    """Read `--max-missing`: a number of samples, or a share of them.
+
+    >>> parse_max_missing("3"), parse_max_missing("10%")
+    (3, 0.1)
+    """
+    example = "10%, 0.1 or a number of samples"
+    limit = int(text) if text.isdecimal() else parse_share(text, "--max-missing", example)
+    if not isinstance(limit, int) and not 0 <= limit <= 1:
+        raise ConfigError(f"must be from 0% to 100%, got {text}", where="--max-missing", fix=f"write {example}")
+    return limit
+
+
 def parse_share(text: str, where: str, example: str = "80% or 0.8") -> float:
     percent = read_percent(text)
     if percent is not None:
