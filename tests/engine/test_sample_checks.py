@@ -304,7 +304,12 @@ def test_evaluators_of_samples_are_built_once_before_the_run(monkeypatch: pytest
     registry = Registry.standard()
     built: list[Any] = []
     build = registry.build
-    monkeypatch.setattr(registry, "build", lambda spec, **options: (built.append(spec), build(spec, **options))[1])
+
+    def count_and_build(spec: Any, **options: Any) -> Any:
+        built.append(spec)
+        return build(spec, **options)
+
+    monkeypatch.setattr(registry, "build", count_and_build)
     samples = [Sample(str(n), "", "y", evaluators=({"regex_match": {"pattern": f"a{n}"}},)) for n in range(6)]
     checks = sample_checks.SampleChecks(registry)
     for sample in samples:
