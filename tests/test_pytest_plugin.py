@@ -213,28 +213,3 @@ def test_importing_the_plugin_imports_nothing_of_proctor() -> None:
     assert output.strip() == str(
         ["proctor", "proctor.core", "proctor.core.lazy", "proctor.pytest_plugin", "proctor.version"]
     )
-
-
-def test_mistakes_in_a_marker_have_a_fix_and_no_traceback(pytester: pytest.Pytester) -> None:
-    """A misspelt argument, a misspelt evaluator and a positional argument."""
-    pytester.makepyfile(
-        test_mistakes="""
-import pytest
-
-@pytest.mark.proctor(min_pases=3)
-def test_argument(): ...
-
-@pytest.mark.proctor(evaluators=["exact_mach"])
-def test_evaluator(): ...
-
-@pytest.mark.proctor("qa.jsonl")
-def test_position(): ...
-"""
-    )
-    result = pytester.runpytest_inprocess(*OPTIONS, "--proctor", "--proctor-history", "none")
-    result.assert_outcomes(failed=3)
-    output = result.stdout.str()
-    assert "unknown argument 'min_pases'\nFix: did you mean 'min_passes'?" in output
-    assert "evaluators[0]: unknown evaluator 'exact_mach'\nFix: did you mean 'exact_match'?" in output
-    assert "test_position has positional arguments\nFix: write @pytest.mark.proctor(target=…, dataset=…)" in output
-    assert "pytest_plugin.py" not in output
