@@ -213,3 +213,35 @@ def test_importing_the_plugin_imports_nothing_of_proctor() -> None:
     assert output.strip() == str(
         ["proctor", "proctor.core", "proctor.core.lazy", "proctor.pytest_plugin", "proctor.version"]
     )
+
+
+def test_a_skip_leaves_out_its_own_sample_or_repetition_only(pytester: pytest.Pytester) -> None:
+    """Failures before and after a skip count; only if nothing else ran, the item is skipped."""
+    pytester.makepyfile(
+        test_skips="""
+import itertools
+import pytest
+
+CALLS = itertools.count(1)
+DATA = [{"id": str(n), "input": str(n), "expected": "1"} for n in (1, 2, 3)]
+
+@pytest.mark.proctor(dataset=DATA, evaluators=["exact_match"], samples_as="run")
+def test_wrong_answer(sample):
+    if sample.id == "2":
+        pytest.skip("no key")
+    return sample.input
+
+@pytest.mark.proctor(epochs=3, min_passes=2)
+def test_failed_repetition():
+    if next(CALLS) == 3:
+        pytest.skip("no key")
+    assert False
+
+@pytest.mark.proctor(epochs=2, min_passes=1)
+def test_only_skips():
+    pytest.skip("no key")
+"""
+    )
+    result = pytester.runpytest_inprocess(*OPTIONS, "--proctor", "--proctor-history", "none")
+    result.assert_outcomes(failed=2, skipped=1)
+    assert "1 of 2 passed" in result.stdout.str()

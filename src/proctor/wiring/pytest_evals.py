@@ -23,9 +23,10 @@ from proctor.errors import UsageError
 from proctor.history.payload import decode_result, encode_result
 from proctor.records import codec
 from proctor.records.results import ResultList
-from proctor.records.run import RunMetadata, TargetSpec
+from proctor.records.run import EvaluatorSpec, RunMetadata, TargetSpec
 from proctor.records.sample import CLUSTER, Sample
 from proctor.records.score import Score
+from proctor.records.trial import EvalResult
 from proctor.testing.assertions import describe_failures, find_problems
 from proctor.wiring.evaluate import aevaluate
 from proctor.wiring.open_history import open_history
@@ -83,10 +84,13 @@ def run_body_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None:
     body = _Body(item, originals)
     named_samples = [_rename_sample(sample, parameters) for sample in samples]
     run_report = _evaluate(item, body, named_samples, arguments, options, body.score_assertions)
+    if body.skips:
+        judged = [result for result in run_report.results if (result.sample_id, result.trial.epoch) not in body.skips]
+        if not judged:
+            raise next(iter(body.skips.values()))
+        run_report = _summarize_results(run_report, judged, arguments)
     if not body.has_assertions:
         run_report = _leave_out_assertions(run_report, arguments)
-    if body.skip is not None:
-        raise body.skip
     results = [encode_result(result)[0].decode() for result in run_report.results]
     item.proctor_results = codec.encode(run_report.metadata).decode(), results  # type: ignore[attr-defined]
     has_conditions = not CONDITIONS.isdisjoint(arguments)
@@ -120,7 +124,7 @@ class _Body:
         self._failures: dict[tuple[str, int], str] = {}
         self.spec = TargetSpec(item.originalname, "pytest")
         self.failure: BaseException | None = None
-        self.skip: BaseException | None = None
+        self.skips: dict[tuple[str, int], BaseException] = {}
         self.blocking = not inspect.iscoroutinefunction(item.obj)
 
     def call(self, sample: Sample[Any, Any], _options: Mapping[str, Any], epoch: int = 0, /) -> Any:
@@ -168,7 +172,7 @@ class _Guard:
             self._body.add_failure(self._sample_id, self._epoch, error)
             return True
         if isinstance(error, (pytest.skip.Exception, pytest.xfail.Exception)):
-            self._body.skip = error
+            self._body.skips[self._sample_id, self._epoch] = error
             return True
         if error is not None:
             self._body.failure = self._body.failure or error
@@ -254,8 +258,20 @@ def _leave_out_assertions(run_report: EvalReport, arguments: Mapping[str, Any]) 
     specs = tuple(spec for spec in run.evaluators if spec.name != ASSERTIONS)
     if not specs:
         return run_report
-    run = msgspec.structs.replace(run, evaluators=specs)
-    metrics = load_metrics(arguments.get("metrics", ()), specs, run.fields)
+    return _summarize_results(run_report, results, arguments, specs)
+
+
+def _summarize_results(
+    run_report: EvalReport,
+    results: list[EvalResult],
+    arguments: Mapping[str, Any],
+    specs: tuple[EvaluatorSpec, ...] | None = None,
+) -> EvalReport:
+    """Return the report of other results of the run, or of results without some scores."""
+    assert run_report.metadata is not None
+    run = run_report.metadata
+    run = msgspec.structs.replace(run, total=len(results), evaluators=specs or run.evaluators)
+    metrics = load_metrics(arguments.get("metrics", ()), run.evaluators, run.fields)
     run, table, by_configuration = summarize(ResultList(results), run, metrics)
     shortened = EvalReport(ResultList(results), run, table, by_configuration)
     vars(shortened).update(is_stored=run_report.is_stored)
