@@ -85,12 +85,6 @@ llm/rubric_evaluation
     max_tokens: int | None = None
     prompt: any = None
     needs nothing
-llm/simulated_user_role
-    A model checks the simulated user of a conversation, not the target: did it stay in its role?
-    model: model
-    temperature: float | 'auto' | None = 'auto'
-    max_tokens: int | None = None
-    needs: session
 matching/contains
     Passes if the output contains the expected value.
     case_sensitive: bool = True
@@ -297,6 +291,12 @@ session/rubric
     max_content_chars: int = 4000
     max_session_chars: int = 100000
     retry_on_parse_failure: bool = True
+    needs: session
+session/simulated_user_role
+    A model checks the simulated user of a conversation, not the target: did it stay in its role?
+    model: model
+    temperature: float | 'auto' | None = 'auto'
+    max_tokens: int | None = None
     needs: session
 session/slice_contains
     Passes if at least `min_count` events of a type satisfy a condition.

@@ -394,7 +394,7 @@ def test_judges_are_in_the_catalogue_and_can_be_built_from_data() -> None:
     """A stored judge can be built again; the model is stored by its address."""
     registry = Registry.standard()
     names = {info.name for info in registry.evaluators() if info.category == "llm"}
-    assert names == {"llm_judge", "quality_score", "rubric_evaluation", "simulated_user_role"}
+    assert names == {"llm_judge", "quality_score", "rubric_evaluation"}
     judge = Scripted(lambda a: sheet(a, criterion_1=5, criterion_2=5))
     built = [
         registry.build({"llm_judge": {"adapter": judge, "criterion": "c", "scale": [1, 5]}}),
