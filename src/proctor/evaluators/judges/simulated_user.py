@@ -54,10 +54,10 @@ class SimulatedUserCheck(NamedTuple):
             return Score(0.0, False, reason, {"checks": {"stays_user": False}})
         persona = sample.input if isinstance(sample, Sample) else None
         texts = {"persona": _render_persona(persona), "conversation": render_transcript(messages)}
-        said = _normalize(" ".join(users))
+        user_text = _normalize(" ".join(users))
 
         def check_quotes(answer: RoleCheck) -> None:
-            if any(_normalize(quote) not in said for quote in answer.invented_facts):
+            if any(_normalize(quote) not in user_text for quote in answer.invented_facts):
                 raise ValueError("a quote in invented_facts is not in a message of the user: quote it exactly")
 
         try:
@@ -70,12 +70,12 @@ class SimulatedUserCheck(NamedTuple):
         except CallFailed as error:
             return failed_score(self.adapter, self.template, [error])
         judge = {"model": self.adapter.model, "prompt": self.template.id, "usage": usage_to_data(response.usage)}
-        return _make_score(response.output, said, {**judge, **({"cached": True} if response.cached else {})})
+        return _make_score(response.output, user_text, {**judge, **({"cached": True} if response.cached else {})})
 
 
-def _make_score(answer: RoleCheck, said: str, judge: Mapping[str, Any]) -> Score:
+def _make_score(answer: RoleCheck, user_text: str, judge: Mapping[str, Any]) -> Score:
     # A quote that the user never wrote is no evidence.
-    invented = [quote for quote in answer.invented_facts if _normalize(quote) and _normalize(quote) in said]
+    invented = [quote for quote in answer.invented_facts if _normalize(quote) and _normalize(quote) in user_text]
     checks = {
         "stays_user": not answer.speaks_as_assistant,
         "hides_simulation": not answer.reveals_simulation,
