@@ -111,8 +111,14 @@ def test_project_error() -> None:
 
 
 def test_find_min_difference() -> None:
-    """Return the smallest relevant difference: in points of a rate or score, else relative to b."""
-    assert (find_min_difference("rate", 0.8), find_min_difference("number", 400.0)) == (0.01, 20.0)
+    """Return the smallest relevant difference: in points of a rate or score, else relative to b.
+
+    A difference of latencies below 1 ms may come from the scheduling of threads.
+    """
+    assert find_min_difference("pass_rate", "rate", 0.8) == 0.01
+    assert find_min_difference("tokens.mean", "number", 400.0) == 20.0
+    assert find_min_difference("latency_ms.mean", "number", 400.0) == 20.0
+    assert find_min_difference("latency_ms.mean", "number", 0.02) == 1.0
 
 
 def test_widen_for_rare_samples() -> None:

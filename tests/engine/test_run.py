@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,23 @@ def test_ruling_4_latency_is_measured_for_failures() -> None:
     assert all((r.latency_ms or 0) >= 19 for r in report.results)
     assert report.mean_latency_ms is not None
     assert report.mean_latency_ms >= 19
+
+
+def test_the_latency_of_a_blocking_target_is_the_time_in_its_thread(tmp_path: Path) -> None:
+    """Evaluators that block the event loop for 20 ms do not add to the latency of instant calls, cached or not."""
+
+    def instant(text: str) -> str:
+        return text.upper()
+
+    async def slow(output: str) -> bool:
+        time.sleep(0.02)
+        return True
+
+    report = evaluate(instant, samples(20), slow, concurrency=20, history=False)
+    assert max(r.latency_ms or 0 for r in report.results) < 15
+    for _ in range(2):
+        report = evaluate(instant, samples(20), slow, concurrency=20, cache=True, history=tmp_path / "runs")
+        assert max(r.latency_ms or 0 for r in report.results) < 15
 
 
 def test_ruling_6_evaluators_report_in_order_and_wait_side_by_side() -> None:

@@ -183,7 +183,7 @@ def _describe_scale(
         delta,
         kind=kind,
         higher_is_better=better.get(delta.name, direction),
-        min_difference=find_min_difference(kind, delta.b, min_difference),
+        min_difference=find_min_difference(delta.name, kind, delta.b, min_difference),
         interval=delta.interval if kind == "number" else clip_interval(delta.interval, -1.0, 1.0),
         a_interval=clip_interval(delta.a_interval, *limits),
         b_interval=clip_interval(delta.b_interval, *limits),

@@ -25,6 +25,8 @@ _MAX_FACTOR = 10**9
 # The smallest relevant difference: one point of a rate or score, five percent of other numbers.
 MIN_DIFFERENCE = 0.01
 _MIN_RELATIVE_DIFFERENCE = 0.05
+# A smaller difference of latencies may come from the scheduling of threads.
+_MIN_LATENCY_DIFFERENCE_MS = 1.0
 DIFFERENT_MOMENTS = (
     "the latencies of two runs were measured at different times: the difference may come from the machine or "
     "the time of day"
@@ -149,9 +151,12 @@ def _chance_below(limit: float, center: float, deviation: float) -> float:
     return normal_cdf((limit - center) / deviation) if deviation else float(center <= limit)
 
 
-def find_min_difference(kind: Kind, b: float | None, min_difference: float = MIN_DIFFERENCE) -> float:
+def find_min_difference(name: str, kind: Kind, b: float | None, min_difference: float = MIN_DIFFERENCE) -> float:
     """Return the smallest relevant difference: in points of a rate or score, else relative to b."""
-    return min_difference if kind != "number" else _MIN_RELATIVE_DIFFERENCE * abs(b or 0.0)
+    if kind != "number":
+        return min_difference
+    minimum = _MIN_LATENCY_DIFFERENCE_MS if name.startswith("latency_ms.") else 0.0
+    return max(minimum, _MIN_RELATIVE_DIFFERENCE * abs(b or 0.0))
 
 
 def adjust_deltas(deltas: Sequence[MetricDelta], tests: Sequence[Hashable]) -> list[MetricDelta]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from proctor.core.clock import Clock
+from proctor.engine.timeouts import current_scope
 from proctor.records import codec
 from proctor.records.lossless import TAG_START, restore_session, restore_value, tag_session, tag_value
 from proctor.records.run import TargetSpec
@@ -243,7 +244,9 @@ class OutputCache:
                 self._keep(key, clock.now().isoformat(), b"")
             started = clock.monotonic()
             returned = await call(sample, options, epoch)
-            latency = (clock.monotonic() - started) * 1000.0
+            scope = current_scope()
+            seconds = None if scope is None else scope.seconds_in_thread
+            latency = (clock.monotonic() - started if seconds is None else seconds) * 1000.0
             with contextlib.suppress(*codec.ENCODE_ERRORS):
                 data = _encode(_to_reply(returned, latency))
                 if b'"$repr"' not in data:

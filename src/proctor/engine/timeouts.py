@@ -137,6 +137,8 @@ class CallScope:
     _pauses = 0
     # None until something uses the session.
     used_session: Session | None = None
+    # The seconds of a blocking call in its thread, without the waits for a thread and for the event loop.
+    seconds_in_thread: float | None = None
 
     def __init__(self, slot: WorkerSlot) -> None:
         self._slot = slot
@@ -153,6 +155,14 @@ class CallScope:
         sessions.current.set(self)
         stopwatch.set_stopwatch(self)
         return function(*args)
+
+    def call_timed(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a blocking function and measure it; for the thread of the call."""
+        started_at = self._slot.monotonic()
+        try:
+            return function(*args)
+        finally:
+            self.seconds_in_thread = self._slot.monotonic() - started_at
 
     @property
     def seconds(self) -> float:
@@ -191,6 +201,12 @@ class CallScope:
     def _is_active(self) -> bool:
         slot = self._slot
         return slot.scope is self and (slot.call is None or not slot.call.expired)
+
+
+def current_scope() -> CallScope | None:
+    """Return the scope of the target's call that is running in this context."""
+    scope = sessions.current.get()
+    return scope if isinstance(scope, CallScope) else None
 
 
 class CallTimer:

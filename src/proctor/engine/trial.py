@@ -25,7 +25,7 @@ from proctor.engine.output_limits import OutputLimits
 from proctor.engine.peer_trials import NoPeers, PeerTrials, configuration_only
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
-from proctor.engine.timeouts import CallScope, CallTimer, RunningJob, WorkerSlot
+from proctor.engine.timeouts import CallScope, CallTimer, RunningJob, WorkerSlot, current_scope
 from proctor.errors import StopRun
 from proctor.evaluators.score_conversion import as_error
 from proctor.models.model_calls import call_context
@@ -226,6 +226,8 @@ class TrialRunner:
             slot.end_call()
         seconds = slot.monotonic() - scope.started_at
         in_time = seconds - scope.waited <= slot.seconds or self._was_delayed(call, scope, seconds)
+        if call.ended and scope.seconds_in_thread is not None:
+            seconds = scope.seconds_in_thread
         if call.error is not None or call.expired or not in_time:
             return None, self._get_failure(call), seconds
         reply = call.value
@@ -332,7 +334,12 @@ def _add_usage(total: Usage | None, session: Session) -> Usage | None:
 
 def _call_in_thread(call: Callable[..., Any], threads: CallThreads) -> Call:
     run = threads.run
-    return lambda *args: run(call, *args)
+
+    def start(*args: Any) -> Awaitable[Any]:
+        scope = current_scope()
+        return run(call, *args) if scope is None else run(scope.call_timed, call, *args)
+
+    return start
 
 
 class Step(NamedTuple):
