@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
+# CI repeats a failed test once, because tests use real processes, browsers and clocks, and lists it as RERUN.
+RERUN := $(if $(CI),--reruns 1 -raR)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz properties lock release new-user site clean demo-env dev-env pythons-env
 
@@ -20,7 +23,7 @@ demo: demo-env   ## Evaluate a small question answerer in two configurations.
 	@$(BIN)/proctor demo
 
 test: dev-env    ## Run all tests.
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -q --durations=20
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -q --durations=20 $(RERUN)
 
 coverage: dev-env ## Run all tests with branch coverage, and fail below 95 %.
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report= -q

@@ -103,6 +103,8 @@ def main() -> None:
 def run_tests(venv: Path, options: list[str]) -> None:
     """Run the tests in an environment, and exit if one fails."""
     command = [str(venv / "bin" / "python"), "-m", "pytest", "-q", "--no-header", "-n", "auto", "--dist", "worksteal"]
+    # As in the Makefile: CI repeats a failed test once, and lists it as RERUN.
+    command += ["--reruns", "1", "-raR"] if os.environ.get("CI") else []
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""}
     if subprocess.run([*command, *options], cwd=ROOT, env=environment).returncode:
         sys.exit(f"the tests fail in {venv.name}")
