@@ -67,8 +67,8 @@ def observe(
         progress = Progress(run.run_id, clock, total=None)
         limit = asyncio.Semaphore(concurrency)
         async with observe_run(run, environment or {}) as observed:
-            setup = Setup(target=as_target(target), evaluators=observed.wrap_evaluators(attached), options=options)
-            runner = observed.wrap_runner(TrialRunner(setup, clock, threads, progress))
+            setup = Setup(target=as_target(target), evaluators=attached, options=options)
+            runner = observed.make_runner(setup, lambda setup: TrialRunner(setup, clock, threads, progress))
             assert runner.max_concurrency is None
 
             async def run_one(sample: Sample[Any, Any]) -> EvalResult:

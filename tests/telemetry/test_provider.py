@@ -222,6 +222,7 @@ def test_wrong_settings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 NOTHING = """
 import asyncio, sys
 from datetime import UTC, datetime
+from proctor.engine.rescore import RescorePlan
 from proctor.records.run import RunMetadata
 from proctor.sessions.telemetry import observe_run
 
@@ -233,7 +234,7 @@ class Runner:
 async def work():
     runner = Runner()
     async with observe_run(RunMetadata("r", "n", datetime.now(UTC))) as observed:
-        wrapped = observed.wrap_runner(runner)
+        wrapped = observed.make_runner(RescorePlan(()), lambda _setup: runner)
         assert await wrapped.run(None, None, None, 0) == "result"
         assert observed.wrap_evaluators([]) == ()
         print(wrapped is runner)

@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from proctor import Sample, ask, record
+from proctor.engine.rescore import RescorePlan
 from proctor.errors import StopRun
 from proctor.evaluators.bound_evaluator import attach
 from proctor.records.run import EvaluatorSpec, RunOptions
@@ -356,7 +357,7 @@ def test_an_abandoned_trial_has_a_span(provider: TracerProvider, exported: InMem
 
     async def work() -> None:
         async with observe_run(RUN, {}) as observed:
-            runner = observed.wrap_runner(Stuck())
+            runner = observed.make_runner(RescorePlan(()), lambda _setup: Stuck())
             assert runner.max_concurrency == 7
             stuck = asyncio.create_task(runner.run(None, Sample("s0", "a"), Configuration(), 0))
             await asyncio.sleep(0)
@@ -381,7 +382,7 @@ def test_a_trial_that_is_dropped_with_its_loop_ends_its_span(
 
     async def work() -> None:
         async with observe_run(RUN, {}) as observed:
-            runner = observed.wrap_runner(Waiting())
+            runner = observed.make_runner(RescorePlan(()), lambda _setup: Waiting())
             dropped = runner.run(None, Sample("s0", "a"), Configuration(), 0)
             contextvars.copy_context().run(dropped.send, None)
             dropped.close()

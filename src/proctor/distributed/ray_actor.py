@@ -79,10 +79,9 @@ class TrialActor:
         self._exit_stack.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
         observed = await self._exit_stack.enter_async_context(telemetry.observe_run(run, for_other_runs=True))
-        observed_setup = observed.wrap_setup(setup)
-        progress = Progress(name, self._clock, total=None)
+        progress, threads = Progress(name, self._clock, total=None), CallThreads()
         self._options = setup.options
-        self._runner = observed.wrap_runner(TrialRunner(observed_setup, self._clock, CallThreads(), progress))
+        self._runner = observed.make_runner(setup, lambda setup: TrialRunner(setup, self._clock, threads, progress))
         self._timeout = timeout = setup.options.timeout
         self._deadlines = None if timeout is None else Deadlines(timeout, self._clock.monotonic)
         return codec.encode(ActorInfo(name, describe_setup(setup)))

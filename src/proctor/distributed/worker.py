@@ -138,10 +138,11 @@ class Worker:
             )
             try:
                 async with telemetry.observe_run(self._describe(name), for_other_runs=True) as observed:
-                    setup = observed.wrap_setup(self._setup)
-                    local = observed.wrap_runner(TrialRunner(setup, self._clock, threads, progress))
+                    local = observed.make_runner(
+                        self._setup, lambda setup: TrialRunner(setup, self._clock, threads, progress)
+                    )
                     pool = WorkerPool(
-                        setup.options,
+                        self._setup.options,
                         inbox,
                         _ReturningRunner(local, outbox, leased),
                         outbox,

@@ -308,12 +308,16 @@ def rescore_run(
     async def open_runner(threads: CallThreads, writer: ResultWriter) -> AsyncIterator[Runner]:
         responses = _response_cache(metadata, history, writer, clock, controls)
         async with telemetry.observe_run(metadata) as observed:
-            wrapped = observed.wrap_setup(plan)
-            timeout = metadata.options.evaluator_timeout
-            scorer = Scorer(wrapped.evaluators, timeout, threads, progress, responses, wrapped.checks)
             needs = find_needs(plan)
             peers = select_peers(needs, metadata.baseline, metadata.options) if needs or plan.checks else None
-            yield observed.wrap_runner(trials.runner(scorer, peers, OutputLimits(metadata.options, threads)))
+            limits = OutputLimits(metadata.options, threads)
+
+            def make_runner(scoring: RescorePlan) -> Runner:
+                timeout = metadata.options.evaluator_timeout
+                scorer = Scorer(scoring.evaluators, timeout, threads, progress, responses, scoring.checks)
+                return trials.runner(scorer, peers, limits)
+
+            yield observed.make_runner(plan, make_runner)
 
     return RunExecution(
         metadata,
@@ -429,10 +433,10 @@ def _execution(
         responses = _response_cache(metadata, history, writer, clock, controls)
         try:
             async with telemetry.observe_run(metadata) as observed:
-                observed_plan = observed.wrap_setup(plan)
                 peers = shared_peers(plan, None if is_new else _load_finished(history, metadata))
-                runner = TrialRunner(observed_plan, clock, threads, progress, cache, responses, peers=peers)
-                yield observed.wrap_runner(runner)
+                yield observed.make_runner(
+                    plan, lambda plan: TrialRunner(plan, clock, threads, progress, cache, responses, peers=peers)
+                )
         finally:
             await plan.target.close()
 

@@ -9,7 +9,7 @@ import importlib.util
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
@@ -285,8 +285,12 @@ class RunObserver:
         for warning in self._list_warnings():
             sessions.warn(warning)
 
-    def wrap_runner(self, runner: RunnerT) -> RunnerT:
-        return cast("RunnerT", _ObservedRunner(runner, self)) if self._is_installed else runner
+    def make_runner(self, setup: SetupT, make: Callable[[SetupT], RunnerT]) -> RunnerT:
+        """Make a runner for a plan or setup; it is observed as soon as there is something to report to."""
+        unobserved = make(setup)
+        if not self._is_installed:
+            return unobserved
+        return cast("RunnerT", _ObservedRunner(make(self.wrap_setup(setup)), unobserved, self))
 
     def wrap_evaluators(self, evaluators: Sequence[AttachedEvaluator]) -> tuple[AttachedEvaluator, ...]:
         return tuple(_ObservedEvaluator(item) if self._is_installed else item for item in evaluators)
@@ -345,18 +349,18 @@ _current_trial: ContextVar[tuple[TrialRecorder, RunTracer] | None] = ContextVar(
 
 
 class _ObservedRunner:
-    """A runner whose trials are observed."""
+    """A runner whose trials are observed, beside one for the time before a provider is set."""
 
-    def __init__(self, runner: Runner, observer: RunObserver) -> None:
+    def __init__(self, runner: Runner, unobserved: Runner, observer: RunObserver) -> None:
         self.max_concurrency = runner.max_concurrency
-        self._run = runner.run
+        self._run, self._run_unobserved = runner.run, unobserved.run
         self._observer = observer
 
     def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult | Awaitable[EvalResult]:
         # Not async: without observation a trial has no overhead.
-        observation, run = self._observer.start_trial(), self._run
+        observation, run = self._observer.start_trial(), self._run_unobserved
         if observation is None:
             return run(slot, sample, configuration, epoch)
         return self._run_observed(observation, slot, sample, configuration, epoch)
