@@ -5,6 +5,7 @@
 - `console` holds commands after `$ `, and below each what it prints.
 - `title="app.py"` after the language makes any block a file: it is written, and not run.
 - `…` in anything printed stands for anything; on a line of its own, for any number of lines.
+- The width of columns and of lines below headings may differ: it depends on measured numbers.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def says(output: str, printed: str) -> bool:
 def _line_pattern(line: str) -> str:
     if line.strip() == ANYTHING:
         return r"(?:.*\n)*"
-    return re.escape(line.rstrip()).replace(re.escape(ANYTHING), ".*") + r"\n"
+    pattern = re.escape(line.rstrip()).replace(re.escape(ANYTHING), ".*")
+    pattern = re.sub(r"(?<!^)(?<!\\ )(?:\\ ){2,}", lambda _: " {2,}", pattern)
+    return re.sub("─{3,}", "─{3,}", pattern) + r"\n"
 
 
 def _line(page: str, offset: int) -> int:

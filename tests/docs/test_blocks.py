@@ -62,6 +62,9 @@ def test_an_ellipsis_stands_for_anything() -> None:
     assert says("took … s", "took 0.3 s")
     assert says("first\n…", "first")
     assert says("first\n…\nlast", "first\nsecond\nthird\nlast")
+    assert says("rate   80%\n───────", "rate       80%\n──────────────")
+    assert not says("rate   80%", "rate 80%")
+    assert not says("  rate", "      rate")
     assert not says("took … s", "took\n0.3 s")
     assert not says("first", "first\nsecond")
 

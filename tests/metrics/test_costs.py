@@ -23,12 +23,24 @@ def test_the_latency_of_failed_calls_is_left_out_and_counted() -> None:
     result = LatencyMetric().compute(results)
     _, high = mean_interval([100, 100, 400]) or (0, 0)
     assert result["mean"] == MetricValue(200.0, 3, 1, interval=(0.0, high), kind="mean", unit="ms")
-    assert result["p50"] == MetricValue(100.0, 3, 1, kind="quantile", unit="ms")
+    note = "fewer than 6 values: no interval"
+    assert result["p50"] == MetricValue(100.0, 3, 1, kind="quantile", unit="ms", note=note)
     assert result["p95"].value == pytest.approx(370.0)
     assert result["max"] == MetricValue(400.0, 3, 1, unit="ms")
     assert EvalReport(results).mean_latency_ms == 2_400.0
     by_sample = make_side("run", results).metrics["latency_ms.mean"]
     assert by_sample == {"a": 100.0, "b": 100.0, "c": 400.0}
+
+
+def test_percentiles_have_the_interval_between_two_latencies() -> None:
+    """Of 10 latencies the median lies between the 2nd and the 9th (P = 97.9%); p95 needs 72 values, or 72 clusters."""
+    results = ResultList([used(str(i), 1, 10 * i) for i in range(1, 11)])
+    result = LatencyMetric().compute(results)
+    assert (result["p50"].value, result["p50"].interval) == (55.0, (20.0, 90.0))
+    assert (result["p95"].interval, result["p95"].note) == (None, "fewer than 72 values: no interval")
+    twice = ResultList([used(str(i), 1, 10 * i, epoch=epoch) for i in range(1, 11) for epoch in (0, 1)])
+    clustered = LatencyMetric().compute(twice)["p50"]
+    assert (clustered.interval, clustered.note) == ((20.0, 90.0), "clustered")
 
 
 def test_unmeasured_latencies_count_as_skipped_next_to_failed_calls() -> None:

@@ -14,6 +14,8 @@ from proctor.core.stats.intervals import (
     clustered_rate_interval,
     find_cluster_problem,
     mean_interval,
+    min_quantile_units,
+    quantile_ranks,
     skew_adjusted_interval,
     wilson_interval,
 )
@@ -208,3 +210,36 @@ def test_a_clustered_rate_near_one_is_not_too_sure() -> None:
     assert interval == pytest.approx(wilson_interval(49 / 1.8, 50 / 1.8), abs=0.004)
     assert interval is not None
     assert interval[0] < 0.867
+
+
+def test_the_median_of_100_values_lies_between_the_40th_and_the_61st() -> None:
+    """P(B <= 39) = 0.018 and P(B <= 60) = 0.982 for B binomial with n = 100 and p = 0.5; ranks count from 0."""
+    assert quantile_ranks(0.5, 100) == (39, 60)
+
+
+@given(st.integers(1, 400), st.sampled_from([0.25, 0.5, 0.75, 0.95]))
+def test_quantile_intervals_cover_exactly_and_are_as_short_as_possible(n: int, share: float) -> None:
+    """Each tail has at most 2.5%, and more than 2.5% if one value is left out; too few values have no interval."""
+    ranks = quantile_ranks(share, n)
+    below = stats.binom(n, share).cdf
+    if n < min_quantile_units(share):
+        assert ranks is None
+        assert max(below(0), 1 - below(n - 1)) > 0.025
+        return
+    assert ranks is not None
+    low, high = ranks
+    assert below(low) <= 0.025 + 1e-12
+    assert below(low + 1) > 0.025 - 1e-12
+    assert 1 - below(high) <= 0.025 + 1e-12
+    assert 1 - below(high - 1) > 0.025 - 1e-12
+
+
+def test_copies_in_clusters_do_not_change_a_quantile_interval() -> None:
+    """A hundred clusters of five equal values have the interval of a hundred values: ranks 39 and 60 of clusters."""
+    assert quantile_ranks(0.5, 500, [i // 5 for i in range(500)]) == (39 * 5, 60 * 5 + 4)
+
+
+def test_quantile_ranks_of_a_million_values() -> None:
+    """The sums begin near the quantile: the ranks agree with SciPy's."""
+    below = stats.binom(1_000_000, 0.95)
+    assert quantile_ranks(0.95, 1_000_000) == (int(below.ppf(0.025)) - 1, int(below.ppf(0.975)))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.stats import descriptive
-from proctor.core.stats.descriptive import mean, mean_and_variance, quantile, quantiles
+from proctor.core.stats.descriptive import mean, mean_and_variance, order_values, quantile
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -72,6 +72,9 @@ def test_quantiles_of_unsorted_values_do_not_depend_on_the_method(
     """Values above a limit are counted into bins instead of sorted."""
     shares = [0.0, 0.25, 0.5, 0.95, 1.0]
     expected = [quantile(sorted(values), share) for share in shares]
-    assert quantiles(values, shares) == expected
-    monkeypatch.setattr(descriptive, "MAX_SORTED", 10)
-    assert quantiles(values, shares) == expected
+    ranks = [0, 1, len(values) - 1]
+    for limit in (descriptive.MAX_SORTED, 10):
+        monkeypatch.setattr(descriptive, "MAX_SORTED", limit)
+        ordered = order_values(values, shares, ranks)
+        assert [quantile(ordered, share) for share in shares] == expected
+        assert [ordered[rank] for rank in ranks] == [sorted(values)[rank] for rank in ranks]

@@ -10,12 +10,13 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proctor.core.stats.descriptive import PassRule, pass_at_k, pass_hat_k, quantiles
+from proctor.core.stats.descriptive import PassRule, pass_at_k, pass_hat_k
 from proctor.errors import EvaluatorError
 from proctor.metrics.estimates import (
     compute_outcome_rate,
     estimate_clustered_rate,
     estimate_mean,
+    estimate_quantiles,
     estimate_rate,
     estimate_unbounded_mean,
 )
@@ -185,13 +186,8 @@ class ScoreDistributionMetric:
         self.name = label or evaluator_name
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        column = results.column(self.evaluator_name)
-        values = quantiles(column.values, [percent / 100 for percent in PERCENTILES])
-        n = len(column.values)
-        return {
-            f"p{percent}": MetricValue(value, n, column.errors, column.skipped, kind="quantile")
-            for percent, value in zip(PERCENTILES, values, strict=True)
-        }
+        values = estimate_quantiles(results.column(self.evaluator_name), [percent / 100 for percent in PERCENTILES])
+        return {f"p{percent}": value for percent, value in zip(PERCENTILES, values, strict=True)}
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
         scores = results.figures().scores.get(self.evaluator_name)
@@ -220,13 +216,13 @@ class LatencyMetric:
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
         column = _answer_latency_column(results)
-        missing = len(column.values), column.errors, column.skipped
-        p50, p95, longest = quantiles(column.values, (0.5, 0.95, 1.0))
+        p50, p95 = estimate_quantiles(column, (0.5, 0.95), unit="ms")
+        longest = max(column.values, default=None)
         return {
             "mean": estimate_mean(column, unit="ms"),
-            "p50": MetricValue(p50, *missing, kind="quantile", unit="ms"),
-            "p95": MetricValue(p95, *missing, kind="quantile", unit="ms"),
-            "max": MetricValue(longest, *missing, unit="ms"),
+            "p50": p50,
+            "p95": p95,
+            "max": MetricValue(longest, len(column.values), column.errors, column.skipped, unit="ms"),
         }
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:

@@ -1,16 +1,16 @@
 """Estimate metric values with their intervals.
 
-Rates get Wilson's interval and means Student's t. Clustered values (epochs of one sample, samples of
-one document) get the clustered interval of a rate or a mean, and a note.
+Rates get Wilson's interval, means Student's t, quantiles the interval between two values. Clustered values (epochs of
+one sample, samples of one document) get a clustered interval, and a note.
 """
 
 from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from proctor.core.stats.descriptive import mean
+from proctor.core.stats.descriptive import mean, order_values, quantile
 from proctor.core.stats.intervals import (
     TOO_FEW_CLUSTERS,
     Interval,
@@ -18,6 +18,8 @@ from proctor.core.stats.intervals import (
     clustered_rate_interval,
     find_cluster_problem,
     mean_interval,
+    min_quantile_units,
+    quantile_ranks,
     wilson_interval,
 )
 from proctor.errors import FieldMissing
@@ -56,6 +58,23 @@ def estimate_mean(column: Column, unit: str = "") -> MetricValue:
     n = len(column.values)
     estimate_fields = (mean(column.values), n, column.errors, column.skipped, interval)
     return MetricValue(*estimate_fields, kind="mean", unit=unit, note=note)
+
+
+def estimate_quantiles(column: Column, shares: Sequence[float], unit: str = "") -> list[MetricValue]:
+    """Return quantiles of a column, each with the interval between two of its values."""
+    values, clusters = column.values, column.clusters
+    ranks = [quantile_ranks(share, len(values), clusters) for share in shares]
+    ordered = order_values(values, shares, [rank for pair in ranks if pair is not None for rank in pair])
+    estimates = []
+    for share, pair in zip(shares, ranks, strict=True):
+        interval = None if pair is None else (ordered[pair[0]], ordered[pair[1]])
+        note = "" if clusters is None else CLUSTERED
+        if interval is None and values:
+            counted = "values" if clusters is None else "clusters"
+            note = f"fewer than {min_quantile_units(share)} {counted}: no interval"
+        figures = quantile(ordered, share), len(values), column.errors, column.skipped, interval
+        estimates.append(MetricValue(*figures, kind="quantile", unit=unit, note=note))
+    return estimates
 
 
 def estimate_unbounded_mean(column: Column) -> MetricValue:

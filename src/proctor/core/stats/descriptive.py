@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import mul
 from typing import Literal
 
@@ -30,18 +30,16 @@ def mean_and_variance(values: Sequence[float]) -> tuple[float, float] | None:
     return center, max(0.0, squares) / (n - 1)
 
 
-def quantiles(values: Sequence[float], shares: Sequence[float]) -> list[float | None]:
-    """Return several quantiles of unsorted values."""
+def order_values(values: Sequence[float], shares: Sequence[float], ranks: Iterable[int] = ()) -> OrderedValues:
+    """Return values by rank, from 0: all of them, or of many only those at `ranks` and for the quantiles `shares`."""
     if len(values) <= MAX_SORTED:
-        ordered: Sequence[float] | _OrderStatistics = sorted(values)
-    else:
-        last = len(values) - 1
-        below = {int(share * last) for share in shares}
-        ordered = _OrderStatistics(values, below | {min(rank + 1, last) for rank in below})
-    return [quantile(ordered, share) for share in shares]
+        return sorted(values)
+    last = len(values) - 1
+    below = {int(share * last) for share in shares}
+    return _OrderStatistics(values, {*ranks, *below, *(min(rank + 1, last) for rank in below)})
 
 
-def quantile(sorted_values: Sequence[float] | _OrderStatistics, q: float) -> float | None:
+def quantile(sorted_values: OrderedValues, q: float) -> float | None:
     """Return the `q` quantile of sorted values, or None without values.
 
     It is interpolated linearly between two values (type 7, the default of NumPy and R).
@@ -92,6 +90,8 @@ class _OrderStatistics:
                 self._select(bin_values, first, ranks_in_bin)
             first += count
 
+
+OrderedValues = Sequence[float] | _OrderStatistics
 
 PassRule = Literal["any", "all"]
 

@@ -57,6 +57,48 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
     return _t_interval(center, math.sqrt(variance / len(values)), len(values) - 1, confidence)
 
 
+def quantile_ranks(share: float, n: int, clusters: Sequence[Hashable] | None = None) -> tuple[int, int] | None:
+    """Return the ranks, from 0, of the ends of a quantile's 95% interval; None for too few values.
+
+    The number of values below a quantile is binomial, whatever their distribution. Each cluster counts as one value,
+    which is right if the values of a cluster are equal, and cautious otherwise.
+    """
+    units = n if clusters is None else int(effective_clusters(clusters))
+    if units < min_quantile_units(share):
+        return None
+    spread = math.sqrt(units * share * (1 - share))
+    first = max(0, int(units * share - 8 * spread))
+    log_odds = math.log(share) - math.log1p(-share)
+    log_mass = (
+        math.lgamma(units + 1)
+        - math.lgamma(first + 1)
+        - math.lgamma(units - first + 1)
+        + first * math.log(share)
+        + (units - first) * math.log1p(-share)
+    )
+    # `below` is the probability that at most `count` values lie below the quantile.
+    low, below, count = 0, 0.0, first
+    while True:
+        below += math.exp(log_mass)
+        if below <= 0.025:
+            low = count + 1
+        if below >= 0.975:
+            break
+        log_mass += log_odds + math.log((units - count) / (count + 1))
+        count += 1
+    # Both ranks count from 1 here: the `low`th and the `count + 1`th unit.
+    return max(0, low - 1) * n // units, math.ceil((count + 1) * n / units) - 1
+
+
+def min_quantile_units(share: float) -> int:
+    """Return the smallest number of independent values with an interval of a quantile.
+
+    >>> min_quantile_units(0.5), min_quantile_units(0.95)
+    (6, 72)
+    """
+    return math.ceil(math.log(0.025) / math.log(max(share, 1 - share)))
+
+
 def clustered_rate_interval(
     values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
 ) -> Interval | None:
