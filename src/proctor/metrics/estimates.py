@@ -16,6 +16,7 @@ from proctor.core.stats.intervals import (
     Interval,
     clustered_mean_interval,
     clustered_rate_interval,
+    effective_clusters,
     find_cluster_problem,
     mean_interval,
     min_quantile_units,
@@ -63,7 +64,8 @@ def estimate_mean(column: Column, unit: str = "") -> MetricValue:
 def estimate_quantiles(column: Column, shares: Sequence[float], unit: str = "") -> list[MetricValue]:
     """Return quantiles of a column, each with the interval between two of its values."""
     values, clusters = column.values, column.clusters
-    ranks = [quantile_ranks(share, len(values), clusters) for share in shares]
+    units = len(values) if clusters is None else int(effective_clusters(clusters))
+    ranks = [quantile_ranks(share, len(values), units) for share in shares]
     ordered = order_values(values, shares, [rank for pair in ranks if pair is not None for rank in pair])
     estimates = []
     for share, pair in zip(shares, ranks, strict=True):

@@ -57,13 +57,12 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
     return _t_interval(center, math.sqrt(variance / len(values)), len(values) - 1, confidence)
 
 
-def quantile_ranks(share: float, n: int, clusters: Sequence[Hashable] | None = None) -> tuple[int, int] | None:
+def quantile_ranks(share: float, n: int, units: int) -> tuple[int, int] | None:
     """Return the ranks, from 0, of the ends of a quantile's 95% interval; None for too few values.
 
-    The number of values below a quantile is binomial, whatever their distribution. Each cluster counts as one value,
-    which is right if the values of a cluster are equal, and cautious otherwise.
+    The number of values below a quantile is binomial, whatever their distribution. `units` is n, or the effective
+    number of clusters: each counts as one value, which is right if its values are equal, and cautious otherwise.
     """
-    units = n if clusters is None else int(effective_clusters(clusters))
     if units < min_quantile_units(share):
         return None
     spread = math.sqrt(units * share * (1 - share))
