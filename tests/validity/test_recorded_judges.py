@@ -190,6 +190,19 @@ def test_dawid_and_skene_finds_planted_accuracies() -> None:
         assert specificity == pytest.approx(accuracy, abs=0.01)
 
 
+def test_dawid_and_skene_agrees_with_crowd_kit() -> None:
+    """Four judges on 200 outputs: the figures of crowd-kit 1.4.2 after 300 rounds."""
+    counts = {
+        "0000": 31, "0001": 19, "0010": 2, "0011": 4, "0100": 3, "0101": 12, "0110": 2, "0111": 6,
+        "1000": 12, "1001": 14, "1010": 2, "1011": 12, "1100": 1, "1101": 21, "1110": 3, "1111": 56,
+    }  # fmt: skip
+    rows = [row for row, count in counts.items() for _ in range(count)]
+    verdicts = {f"j{i}": [row[i] == "1" for row in rows] for i in range(4)}
+    expected = [(0.8549548, 0.7186021), (0.8195333, 0.8677886), (0.7068466, 0.9169442), (0.9505572, 0.5784891)]
+    for accuracies, published in zip(estimate_accuracies(verdicts).values(), expected, strict=True):
+        assert accuracies == pytest.approx(published, abs=1e-6)
+
+
 @pytest.mark.parametrize("words", ["corrected rate, 50 labels, kappa 0.4", "kappa interval, 50 labels, kappa 0.6"])
 def test_quick_simulations(words: str) -> None:
     """One case of each claim of `make simulations`, with 300 replicates."""
