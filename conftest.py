@@ -53,9 +53,9 @@ REAL_TIME = ("cli", "distributed", "engine", "mailboxes", "main_loop", "models",
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """With `-n auto`, start three processes for two cores: many tests wait for processes, servers and clocks."""
+    """With `-n auto`, start four processes for two cores: many tests wait for processes, servers and clocks."""
     cores = os.cpu_count() or 1
-    return cores + (cores + 1) // 2
+    return cores + max(2, cores // 2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
