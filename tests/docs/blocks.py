@@ -73,7 +73,9 @@ def says(output: str, printed: str) -> bool:
 def _line_pattern(line: str) -> str:
     if line.strip() == ANYTHING:
         return r"(?:.*\n)*"
-    return re.escape(line.rstrip()).replace(re.escape(ANYTHING), ".*") + r"\n"
+    pattern = re.escape(line.rstrip()).replace(re.escape(ANYTHING), ".*")
+    # The widths of columns depend on measured times.
+    return re.sub(r"(?:\\ ){2,}", r"\\ {2,}", re.sub("─{2,}", "─+", pattern)) + r"\n"
 
 
 def _line(page: str, offset: int) -> int:
