@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,9 @@ REAL_TIME = ("cli", "distributed", "engine", "mailboxes", "main_loop", "models",
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """With `-n auto`, start three processes for two cores: many tests wait for processes, servers and clocks."""
+    """With `-n auto`, start four processes for two cores: many tests wait for processes, servers and clocks."""
     cores = os.cpu_count() or 1
-    return cores + (cores + 1) // 2
+    return cores + max(2, cores // 2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -89,11 +90,12 @@ def _isolate_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Restore the path, modules and evaluators after each test, and ignore the history of the user."""
     monkeypatch.delenv("PROCTOR_HISTORY", raising=False)
     monkeypatch.setattr(registry, "_process_evaluators", dict(registry._process_evaluators))
-    path, modules, longest = list(sys.path), set(sys.modules), csv.field_size_limit()
+    path, newest_module, longest = list(sys.path), list(sys.modules)[-1], csv.field_size_limit()
     yield
     sys.path[:] = path
     csv.field_size_limit(longest)
-    for name in set(sys.modules) - modules:
+    # A list, because another thread may be importing.
+    for name in takewhile(lambda name: name != newest_module, reversed(list(sys.modules))):
         file = getattr(sys.modules[name], "__file__", None) or ""
         if "pytest-of" in Path(file).parts or "pytest-of" in file:
             del sys.modules[name]

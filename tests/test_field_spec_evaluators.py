@@ -85,7 +85,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_each_can_be_attached_to_a_field(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its name, with what it cannot do without; a misspelt parameter is refused."""
     monkeypatch.setenv("OPENAI_API_KEY", "k")

@@ -12,6 +12,7 @@ import pytest
 import proctor
 from proctor import ProctorError, Score, SessionDataset, evaluate, evaluators, quality_score
 from tests.support import run_command
+from tests.tables import each_row
 
 SAMPLES = [{"id": "1", "input": "a", "expected": "a"}]
 
@@ -41,7 +42,7 @@ def run(**changes: Any) -> Callable[[], Any]:
     return lambda: evaluate(**arguments)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mistake", "what", "fix"),
     [
         (

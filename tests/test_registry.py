@@ -20,6 +20,7 @@ from proctor.evaluators.matching import contains, exact_match
 from proctor.records import codec
 from proctor.records.run import EvaluatorSpec
 from proctor.wiring.registry import Registry
+from tests.tables import each_row
 
 HERE = "tests.test_registry"
 
@@ -81,7 +82,7 @@ def test_a_name_is_enough(registry: Registry) -> None:
     assert attached.spec == attach(exact_match).spec
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "output", "expected"),
     [
         ({"contains": {"case_sensitive": False}}, "PARIS", "paris"),

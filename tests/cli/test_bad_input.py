@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.cli.project import Project
+from tests.tables import each_row
 
 
 class Case(NamedTuple):
@@ -126,7 +127,7 @@ def test_all_faults_of_a_file_come_at_once(project: Project) -> None:
 MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("args", "message"),
     [
         (["run", "nothing.yaml"], "file not found: nothing.yaml"),

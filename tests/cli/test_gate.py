@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.cli.project import CommandResult, Project
+from tests.tables import each_row
 
 TARGET = """
 from pathlib import Path
@@ -313,7 +314,7 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(exam: Project, monkeypat
     assert result.err.startswith("cannot write the step summary")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("args", "message"),
     [
         (["latest"], "proctor baseline set main RUN"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.project import Project
+from tests.tables import each_row
 
 MEMORY = "a memory: mailbox exists only inside one process"
 
@@ -58,7 +59,7 @@ def test_a_mailbox_in_memory_is_rejected(project: Project, run_id: str, command:
     assert (result.code, MEMORY in result.err, "redis://" in result.err) == (2, True, True), run_id
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("args", "message"),
     [
         (("show", "--outcome", "faild"), "did you mean 'failed'?"),

@@ -13,6 +13,7 @@ import pytest
 from proctor.cli.outputs import EXPORTS, RESULT, check_file
 from proctor.errors import ConfigError
 from tests.cli.project import Project
+from tests.tables import each_row
 
 CHAT = [{"role": "user", "content": 'Say "rubric_scores"'}, {"role": "assistant", "content": "No"}]
 JUDGE = """
@@ -64,8 +65,8 @@ def contents(project: Project) -> dict[str, bytes]:
     return {str(item): item.read_bytes() for item in result if item.is_file()}
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: " ".join(door[:2] + door[-1:]))
-@pytest.mark.parametrize(
+@each_row("door", DOORS)
+@each_row(
     ("path", "taken_for"),
     [
         ("eval.yaml", "the file exists and is a YAML file"),

@@ -9,6 +9,7 @@ import pytest
 
 from proctor.cli.main import COMMANDS, run_cli
 from tests.cli.project import EVAL, Project
+from tests.tables import each_row
 
 
 @pytest.fixture
@@ -208,7 +209,7 @@ def test_a_broken_plugin_is_a_warning(project: Project, monkeypatch: pytest.Monk
     assert "warning: the plugin 'bad'" in result.err
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_row("name", COMMANDS)
 def test_every_command_has_help(project: Project, name: str) -> None:
     """--help of a command begins with its summary from the overview."""
     result = project.proctor(name, "--help")

@@ -12,6 +12,7 @@ import pytest
 from proctor.core.identity import compute_identity
 from proctor.core.imports import import_object
 from tests.core.test_identity_of_projects import Files, Look, look_at
+from tests.tables import each_row
 
 # All the places that hold a prompt; every one of them is edited.
 PROMPTS: Files = {
@@ -215,14 +216,14 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
     return dict(zip(CASES, look_at(projects), strict=True))
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_an_edited_prompt_changes_the_identity_or_has_a_warning(case: str, looks: dict[str, list[Look]]) -> None:
     before, unchanged, after = looks[case]
     assert before == unchanged
     assert before[0] != after[0] or before[1]
 
 
-@pytest.mark.parametrize("case", MUST_COVER)
+@each_row("case", MUST_COVER)
 def test_a_prompt_with_a_constant_name_is_covered(case: str, looks: dict[str, list[Look]]) -> None:
     """No warning is needed if the code names the module, variable or folder."""
     before, _, after = looks[case]
@@ -230,7 +231,7 @@ def test_a_prompt_with_a_constant_name_is_covered(case: str, looks: dict[str, li
     assert before[1] == []
 
 
-@pytest.mark.parametrize("case", NAMED)
+@each_row("case", NAMED)
 def test_access_by_computed_names_has_one_warning(case: str, looks: dict[str, list[Look]]) -> None:
     """It names the kind of access and the function."""
     warnings = looks[case][0][1]

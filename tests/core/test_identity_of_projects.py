@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.tables import each_row
+
 # Every project is examined in a fork. Its modules are imported again in each state; large packages are
 # imported once, before the forks.
 LOOK = """
@@ -289,7 +291,7 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
     return dict(zip(cases, look_at(projects), strict=True))
 
 
-@pytest.mark.parametrize("case", CHANGES)
+@each_row("case", CHANGES)
 def test_a_change_that_the_target_reaches_changes_the_identity(case: str, looks: dict[str, list[Look]]) -> None:
     first, again, second = looks[case]
     assert first == again
@@ -479,7 +481,7 @@ def loader_looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Loo
     return dict(zip(bodies, look_at(projects), strict=True))
 
 
-@pytest.mark.parametrize("case", LOADERS)
+@each_row("case", LOADERS)
 def test_an_edited_prompt_file_changes_the_identity(case: str, loader_looks: dict[str, list[Look]]) -> None:
     """Whatever function opens it."""
     before, after = loader_looks[case]

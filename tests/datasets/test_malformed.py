@@ -11,6 +11,7 @@ from proctor.datasets.dataset import Dataset
 from proctor.datasets.formats import open_file
 from proctor.datasets.record import Rules
 from proctor.errors import DatasetError
+from tests.tables import each_row
 
 
 class Bad(NamedTuple):
@@ -187,7 +188,7 @@ BAD: dict[str, Bad] = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@each_row("bad", BAD.values(), ids=BAD)
 def test_a_malformed_file_is_refused_with_place_and_reason(
     bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +202,7 @@ def test_a_malformed_file_is_refused_with_place_and_reason(
     assert len(text.splitlines()) <= 25
 
 
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@each_row("bad", BAD.values(), ids=BAD)
 def test_a_malformed_file_cannot_be_loaded_or_read_to_its_end(
     bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from proctor.errors import MessageRefused
 from proctor.wiring.dispatch import submit
 from proctor.wiring.prepare import Evaluation
 from tests.distributed.failing_mailboxes import LONG, boxes, loop_for, running, with_timeout
+from tests.tables import each_row
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def box(kind: Any = EvalRequest) -> InMemoryMailbox[Any]:
     return InMemoryMailbox("requests", kind)
 
 
-@pytest.mark.parametrize(("value", "said"), CHANGED, ids=[said for _, said in CHANGED])
+@each_row(("value", "said"), CHANGED, ids=[said for _, said in CHANGED])
 def test_a_value_that_would_change_is_refused_with_its_path(value: Any, said: str) -> None:
     """The error names the sample, the path, the value and what would arrive; nothing is sent."""
     requests = box()
@@ -94,7 +95,7 @@ def test_a_value_that_would_change_is_refused_with_its_path(value: Any, said: st
     assert requests.approximate_count() == 0
 
 
-@pytest.mark.parametrize("value", SAME, ids=repr)
+@each_row("value", SAME, ids=map(repr, SAME))
 def test_a_value_that_json_supports_arrives(value: Any) -> None:
     """The received value is equal and has the same type."""
     requests = box()

@@ -5,7 +5,7 @@
 - `console` holds commands after `$ `, and below each what it prints.
 - `title="app.py"` after the language makes any block a file: it is written, and not run.
 - `…` in anything printed stands for anything; on a line of its own, for any number of lines.
-- The width of columns and of lines below headings may differ: it depends on measured numbers.
+- Columns may have other widths, which depend on measured times.
 """
 
 from __future__ import annotations
@@ -75,8 +75,7 @@ def _line_pattern(line: str) -> str:
     if line.strip() == ANYTHING:
         return r"(?:.*\n)*"
     pattern = re.escape(line.rstrip()).replace(re.escape(ANYTHING), ".*")
-    pattern = re.sub(r"(?<!^)(?<!\\ )(?:\\ ){2,}", lambda _: " {2,}", pattern)
-    return re.sub("─{3,}", "─{3,}", pattern) + r"\n"
+    return re.sub(r"(?:\\ ){2,}", r"\\ {2,}", re.sub("─{2,}", "─+", pattern)) + r"\n"
 
 
 def _line(page: str, offset: int) -> int:

@@ -15,6 +15,7 @@ from proctor.wiring.registry import Registry
 from tests.docs.blocks import PAGES, ROOT, Block, blocks_of
 from tests.docs.performance import Performance
 from tests.servers import RedisServer
+from tests.tables import each_row
 
 FIELDS = {field.name: field.type for field in msgspec.structs.fields(EvalFile)}
 
@@ -42,7 +43,7 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytes
             performance.perform(block)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_name)
+@each_row("page", PAGES)
 def test_eval_files_on_a_page_are_eval_files(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """YAML that says what an eval file may say is valid, key by key, down to the evaluators."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):

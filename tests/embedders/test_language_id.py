@@ -8,6 +8,7 @@ import pytest
 
 from proctor.errors import ModelError
 from proctor.models.language_id import LanguageModel
+from tests.tables import each_row
 
 # The language and the probability that fastText itself gives.
 ORIGINAL = {
@@ -27,7 +28,7 @@ ORIGINAL = {
 }
 
 
-@pytest.mark.parametrize("text", ORIGINAL)
+@each_row("text", ORIGINAL)
 def test_it_gives_the_probabilities_of_the_original(language_model: LanguageModel, text: str) -> None:
     language, probability = ORIGINAL[text]
     best_language, best_probability = language_model.rank(text)[0]

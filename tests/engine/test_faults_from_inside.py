@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from proctor import SQLiteHistory, evaluate, evaluator
 from proctor.records.sample import Sample
+from tests.tables import each_row
 
 LEAK: ContextVar[str] = ContextVar("leak", default="clean")
 
@@ -401,7 +402,7 @@ def test_evaluators_that_misbehave(judge: Any, as_before: Any, faults: list[str]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("fault", sorted(ANYWHERE | IN_A_LOOP))
+@each_row("fault", sorted(ANYWHERE | IN_A_LOOP))
 @pytest.mark.parametrize("target", [waiting_target, blocking_target])
 def test_each_fault_alone(target: Any, fault: str, as_before: Any) -> None:
     """Every fault at least once with one worker, where it would hurt most."""

@@ -17,6 +17,7 @@ from proctor.history.stored_runs import StoredRuns
 from proctor.records.codec import encode
 from proctor.records.run import RunMetadata
 from tests.history.history_contract import NOON, make_run
+from tests.tables import each_row
 
 COUNT = 2_000
 # Instructions of SQLite's virtual machine between two calls of the counter.
@@ -97,7 +98,7 @@ QUERIES: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@each_row("query", QUERIES)
 def test_a_query_returns_the_matching_runs(query: str, history: StoredRuns) -> None:
     """By name, configuration, evaluator, dates, tags, and by all of them."""
     filters, count = QUERIES[query]

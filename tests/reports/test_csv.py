@@ -7,7 +7,6 @@ import io
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from proctor.records.session import Usage
 from proctor.records.trial import EvalResult, Failure, Trial
 from proctor.reports.csv import FORMULA_STARTS, CSVReporter, format_cell
 from proctor.reports.formats import find_format, write_reports
+from tests.tables import each_row
 
 RESULTS = [
     EvalResult(
@@ -64,7 +64,7 @@ def test_everything_about_each_trial() -> None:
     assert text.splitlines() == [names, first, second]
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
+@each_row("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
 def test_no_text_is_a_formula(start: str) -> None:
     """In every field, in names of columns too; numbers stay numbers."""
     hostile = f'{start}HYPERLINK("http://evil";"x")|cmd'

@@ -18,6 +18,7 @@ from proctor.reports.flips import describe_flip, list_flips
 from proctor.reports.format import cell_width, fold_text, shorten_lines
 from proctor.reports.gate import render_gate
 from proctor.reports.gate import render_markdown as gate_markdown
+from tests.tables import each_row
 
 LONG = (
     "Paris has been the capital of France for most of its history, except for some years in which the government "
@@ -187,7 +188,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_texts_of_models_are_never_markup(text: str) -> None:
     """In every field: the page has the same structure as with harmless texts, and no link, image or HTML of theirs."""
 

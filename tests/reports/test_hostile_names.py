@@ -18,6 +18,7 @@ from proctor.records.sample import Sample
 from proctor.reports import console
 from proctor.reports.markdown import MarkdownReporter
 from proctor.targets.resolve import as_target
+from tests.tables import each_row
 
 EVIL = "\x1b[31m\x1b]0;owned\x07\r\x08\x9b2J\u202e\n# forged"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -110,7 +111,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each_row("command", COMMANDS)
 def test_what_commands_print(
     command: str, stored: tuple[Path, EvalReport, EvalReport], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,9 +8,13 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from proctor.comparison.report import EvalReport
+from proctor.records.rubric import read_run_columns
+from proctor.reports.rubric_files import BatchSummary, add_run_details
 from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
 
@@ -106,3 +110,11 @@ def surroundings(**more: str) -> dict[str, str]:
     """The environment of a child process."""
     path = os.pathsep.join([str(Path.cwd()), *sys.path])
     return {**os.environ, "PYTHONPATH": path, **more}
+
+
+def summarize_batch(report: EvalReport) -> dict[str, Any]:
+    """Return the content of the summary file of a run."""
+    batch = BatchSummary(read_run_columns(report.metadata))
+    for result in report.results:
+        batch.add(result)
+    return add_run_details(batch.summary(), report)

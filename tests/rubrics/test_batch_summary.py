@@ -11,10 +11,10 @@ from proctor import EvalReport, EvalResult, Usage
 from proctor.records.rubric import read_run_columns
 from proctor.records.run import Spent
 from proctor.records.session import ModelCall, Session
-from proctor.reports.rubric_files import BatchSummary, resumed_details, summarize_batch
+from proctor.reports.rubric_files import BatchSummary, resumed_details
 from proctor.reports.rubrics import describe_scores
 from tests.cli.project import Project
-from tests.rubrics.batches import BATCH, calls
+from tests.rubrics.batches import BATCH, calls, summarize_batch
 from tests.rubrics.test_results import report, result, run, spec
 
 

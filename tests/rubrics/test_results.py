@@ -19,8 +19,9 @@ from proctor.records.results import ResultList
 from proctor.records.rubric import compute_total, read_run_columns
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.session import ModelCall, Session
-from proctor.reports.rubric_files import BatchSummary, FileNames, ResultFiles, summarize_batch
+from proctor.reports.rubric_files import BatchSummary, FileNames, ResultFiles
 from proctor.reports.rubrics import describe_scores, general_warnings, round_half_up, session_result
+from tests.rubrics.batches import summarize_batch
 
 WHEN = datetime(2025, 11, 21, 10, 30, 0, 999, tzinfo=UTC)
 

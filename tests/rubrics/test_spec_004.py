@@ -11,7 +11,7 @@ import pytest
 
 from proctor import EvalReport
 from proctor.cli.main import run_cli
-from proctor.reports.rubric_files import summarize_batch
+from tests.rubrics.batches import summarize_batch
 from tests.rubrics.test_results import result, run, spec
 
 TEMPLATE = """You are an expert evaluator assessing AI agent interaction quality.

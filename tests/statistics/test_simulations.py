@@ -10,6 +10,8 @@ from benchmarks.simulations.__main__ import claims
 from benchmarks.simulations.claim import Claim, simulate
 from benchmarks.simulations.deciding import early_alarm, early_red
 
+from tests.tables import each_row
+
 pytestmark = pytest.mark.no_cover
 
 QUICK = (
@@ -37,7 +39,7 @@ def test_claims_hold(name: str) -> None:
     assert low - tolerance <= result.share <= high + tolerance
 
 
-@pytest.mark.parametrize("claim", [claim for claim in CLAIMS.values() if claim.cost <= 2])
+@each_row("claim", [claim for claim in CLAIMS.values() if claim.cost <= 2])
 def test_every_claim_can_be_simulated(claim: Claim) -> None:
     assert 0 <= claim.trial(random.Random(1)) <= 1
 

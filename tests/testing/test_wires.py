@@ -13,6 +13,7 @@ from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from tests.servers.model_server import ModelServer
+from tests.tables import each_row
 
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 CLOSED = {**OBJECT, "additionalProperties": False}
@@ -59,7 +60,7 @@ BROKEN_CALL = {**CALL, "function": {"name": "f", "arguments": "{"}}
 TOOL_USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wire", "fields", "why"),
     [
         ("openai", {"messages": []}, "too short"),

@@ -20,7 +20,7 @@ from proctor.ports import RunView
 from proctor.records import codec
 from proctor.records.formatting import format_count
 from proctor.records.results import find_cluster, list_shared_clusters
-from proctor.records.rubric import Column, Columns, Scale, compute_total, has_failed, is_partial, read_run_columns
+from proctor.records.rubric import Column, Columns, Scale, compute_total, has_failed, is_partial
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports import files, rubrics
@@ -205,14 +205,6 @@ def _format_distinctly(numbers: Sequence[float]) -> list[str]:
 
 def _round(number: float | None) -> float | None:
     return None if number is None else rubrics.round_half_up(number)
-
-
-def summarize_batch(report: EvalReport) -> dict[str, Any]:
-    """Return the content of the summary file of a run."""
-    batch = BatchSummary(read_run_columns(report.metadata))
-    for result in report.results:
-        batch.add(result)
-    return add_run_details(batch.summary(), report)
 
 
 def resumed_details(details: dict[str, Any], resumed: int) -> dict[str, Any]:

@@ -404,4 +404,4 @@ def test_the_second_attempt_has_the_remaining_time(server: ModelServer) -> None:
     server.faults.extend([unsupported("temperature"), Fault.hang(20)])
     request = ModelRequest(HELLO.messages, temperature=0.0)
     with pytest.raises(CallFailed, match="in all"):
-        asyncio.run(adapter(server).complete(request, timeout=0.4))
+        asyncio.run(adapter(server).complete(request, timeout=2.0))

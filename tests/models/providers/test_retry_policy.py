@@ -38,7 +38,7 @@ def test_every_error_status_is_retried_or_final(status: int) -> None:
     assert is_retryable_status(status) == (status in RETRIED)
 
 
-@pytest.mark.parametrize("status", SAMPLED)
+@each_row("status", SAMPLED)
 def test_providers_targets_and_sdk_clients_agree(server: ModelServer, status: int) -> None:
     """The same status has the same meaning for a model, for an HTTP target and for an SDK error."""
     server.faults.append(Fault.status(status))
