@@ -256,10 +256,29 @@ def test_an_imported_inspect_eval_file_runs(folder: Path) -> None:
     """The written files are a complete evaluation of another target."""
     (folder / "app.py").write_text("def answer(question):\n    return 'it is 1'\n")
     text = run(folder, "import", "log.eval", "--eval-file", "eval.yaml")
-    assert "add target: file.py:function to eval.yaml" in text
+    assert "eval.yaml names no program: add the line target: file.py:function to it" in text
+    assert "proctor run eval.yaml --target file.py:function" in text
+    assert "4 of 4 passed" in run(folder, "run", "eval.yaml", "--target", "app.py:answer")
     run(folder, "import", "log.eval", "--eval-file", "eval.yaml", "--target", "app.py:answer", "--force")
     assert "4 of 4 passed" in run(folder, "run", "eval.yaml")
     assert "--target needs --eval-file" in run(folder, "import", "log.eval", "--target", "app.py:answer", code=2)
+
+
+def test_a_target_is_written_relative_to_the_eval_file(folder: Path) -> None:
+    """The eval file of another folder finds the program, from that folder too; other kinds of targets as well."""
+    (folder / "app.py").write_text("def answer(question):\n    return 'it is 1'\n")
+    command = ("import", "log.eval", "--eval-file", "evals/eval.yaml", "--force", "--target")
+    run(folder, *command, "app.py:answer")
+    assert yaml.safe_load((folder / "evals" / "eval.yaml").read_text())["target"] == "../app.py:answer"
+    assert "4 of 4 passed" in run(folder, "run", "evals/eval.yaml")
+    assert "4 of 4 passed" in run(folder / "evals", "run", "eval.yaml")
+    for target, written in (
+        ("{command: [cat]}", {"command": ["cat"], "cwd": ".."}),
+        ("{recorded: answers.jsonl}", {"recorded": "../answers.jsonl"}),
+        ("openai:gpt-4.1-mini", "openai:gpt-4.1-mini"),
+    ):
+        run(folder, *command, target)
+        assert yaml.safe_load((folder / "evals" / "eval.yaml").read_text())["target"] == written
 
 
 def test_an_edited_file_is_not_overwritten(folder: Path) -> None:

@@ -213,7 +213,7 @@ def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
     folder = path.parent
     evaluators = (*file.evaluators, *field_evaluators(file.fields))
     evaluation = Evaluation(
-        target=_resolve_target(file.target, folder),
+        target=resolve_target(file.target, folder),
         dataset=_resolve_samples(open_dataset(file.dataset, folder), folder),
         evaluators=[_resolve_evaluator(entry, folder) for entry in evaluators],
         configurations=file.configurations,
@@ -230,8 +230,8 @@ def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
     return LoadedEvalFile(evaluation, tuple(_resolve_address(plugin, folder) for plugin in file.plugins))
 
 
-# Paths in an eval file are relative to its folder.
-def _resolve_target(target: str | dict[str, Any] | None, folder: Path) -> Any:
+def resolve_target(target: str | dict[str, Any] | None, folder: Path) -> Any:
+    """Return a target whose paths are joined to the folder that they are relative to, such as that of an eval file."""
     if target is None or isinstance(target, str):
         return _resolve_address(target, folder)
     resolved = dict(target)
