@@ -155,6 +155,29 @@ def test_a_partial_file_is_an_incomplete_run(folder: Path) -> None:
     assert "Fix: import the complete file: proctor import FILE" in refusal
 
 
+def test_an_unfinished_log_says_how_many_results_are_missing(folder: Path) -> None:
+    """A log without header.json is interrupted; the plan in it gives the total, and without it the total is unknown."""
+    spec = inspect_log()["eval"]
+    ids = {"name": "letters", "samples": 100, "sample_ids": list(range(10))}
+    unknown = "the run did not finish, the number of missing results is unknown: the file has 4 results"
+    for dataset, config, results, warning in (
+        ({"name": "letters"}, {}, "4 of ?", unknown),
+        ({"samples": 100}, {"limit": 10}, "4 of ?", unknown),
+        ({"samples": 5}, {}, "4 of 5", "the file has 4 of 5 results"),
+        (ids, {"limit": 10, "epochs": 2}, "4 of 20", "the file has 4 of 20 results"),
+        ({"samples": 4}, {}, "4 of 4", "the run did not finish, although no result is missing: the file has 4 results"),
+    ):
+        start = {"version": 2, "eval": {**spec, "dataset": dataset, "config": config}}
+        with zipfile.ZipFile(folder / "open.eval", "w") as archive:
+            archive.writestr("_journal/start.json", json.dumps(start))
+            for sample in inspect_log()["samples"]:
+                archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+        assert warning in run(folder, "import", "open.eval")
+        assert f"interrupted  {results} " in run(folder, "runs", "--limit", "1").replace("   ", "  ")
+        assert "a gate needs a complete run" in run(folder, "gate", "latest", code=3)
+        run(folder, "delete", "latest", "--yes")
+
+
 def test_files_that_cannot_be_imported_are_named(folder: Path) -> None:
     """A folder names the command for its files; with one bad file of several, nothing is stored."""
     (folder / "logs").mkdir()

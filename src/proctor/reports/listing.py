@@ -66,8 +66,8 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping
     tags = ["tags"]
     for run, report in runs:
         counts = report.counts
-        is_incomplete = run.total and (run.status != "completed" or run.stopped_early)
-        total = f"{report.total:,}" + (f" of {run.total:,}" if is_incomplete else "")
+        is_complete = run.status == "completed" and not run.stopped_early
+        total = f"{report.total:,}" if is_complete else _format_progress(report.total, run.total)
         names = [f"baseline:{name}" for name, run_id in (baselines or {}).items() if run_id == run.run_id]
         names += _describe_configurations(run, report)
         names += [f"rescored from {run.rescored_from}"] if run.rescored_from else []
@@ -105,7 +105,7 @@ def show_imported(runs: Sequence[Any], tool: str, *, is_dry_run: bool = False) -
         counts = run.counts
         state = "new" if run.new else "already imported"
         state = "not stored" if is_dry_run else state if run.stored else "no results, not stored"
-        total = f"{run.results:,}" + (f" of {run.total:,}" if run.total > run.results else "")
+        total = f"{run.results:,}" if run.total == run.results else _format_progress(run.results, run.total)
         numbers = (counts.passed, counts.failed, counts.error, counts.unscored + counts.skipped)
         rows.append(_cells(run.run_id, run.name, total, *(f"{number:,}" for number in numbers), state))
     _print_table(rows, right=range(2, 7), shrinkable=(1,))
@@ -124,6 +124,10 @@ def _show_numbers(run: Any, tool: str) -> None:
     others = [f"{number.name} {number.reported:.6g}" for number in run.numbers if number.computed is None]
     if others:
         print(single_line(f"also reported by {tool}: {', '.join(others)}", VALUE_LIMIT))
+
+
+def _format_progress(results: int, planned: int | None) -> str:
+    return f"{results:,} of {'?' if planned is None else f'{planned:,}'}"
 
 
 def _cells(*texts: str) -> tuple[str, ...]:
