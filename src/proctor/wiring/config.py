@@ -134,7 +134,8 @@ class _Checker:
         ]
         if "target" not in {*self._data, *self._overridden} and not self._data.get("fields"):
             self._problems += self._check_without_target()
-        if not self._problems and not self._has_evaluators():
+        is_readable = {"dataset", "evaluators", "fields"}.isdisjoint(self._data.keys() - self._values.keys())
+        if is_readable and not self._has_evaluators():
             where = self._line_of("evaluators") if "evaluators" in self._lines else str(self._path)
             problem = "evaluators is missing or empty, and neither an entry of `fields` nor a sample has evaluators"
             self._problems.append(Problem(where, problem))
@@ -147,7 +148,9 @@ class _Checker:
     def _has_evaluators(self) -> bool:
         # The command line may bring the evaluators, or a dataset whose samples bring them.
         is_overridden = {"dataset", "evaluators"} & {*self._overridden}
-        return bool(is_overridden) or has_evaluators(self._values) or has_checks(self._values, self._path.parent)
+        if is_overridden or has_evaluators(self._values):
+            return True
+        return "dataset" in self._values and has_checks(self._values, self._path.parent)
 
     def _line_of(self, key: str) -> str:
         return f"{self._path}:{self._lines.get(key, 1)}"
@@ -299,7 +302,7 @@ def _load_module(path: Path, overridden: Collection[str] = ()) -> LoadedEvalFile
         missing.append("target")
     missing = [name for name in missing if name not in overridden]
     is_complete = {"dataset", "evaluators"} & {*overridden} or has_evaluators(values)
-    if not is_complete and not missing and not has_checks(values, path.parent):
+    if not is_complete and not ("dataset" in values and has_checks(values, path.parent)):
         missing.append("evaluators")
     if missing:
         raise ConfigError(
