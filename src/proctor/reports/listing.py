@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -56,7 +56,8 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping
     """Print one line for each run: id, name, status, results by outcome, pass rate, baselines and tags.
 
     The pass rate covers the results with a verdict; that of several configurations is the lowest and the highest, and
-    each of them is named with its interval. Tags go on a line below the run if the terminal is too narrow.
+    each of them is named with its interval. Tags, and a name that does not fit, go on a line below the run if the
+    terminal is too narrow.
     """
     # A column of zeros would make the table too wide for a terminal.
     has_skipped = any(report.counts.skipped for _, report in runs)
@@ -149,11 +150,11 @@ def _print_table(
     last = last_column if any(last_column[1:]) else [""] * len(rows)
     lines = align_columns([(*row, text) for row, text in zip(rows, last, strict=True)], 0, right=right)
     if max(map(cell_len, lines)) > console.width:
-        below = [f"\n  {text}" if text else "" for text in ("", *last[1:])]
-        # Without a terminal or COLUMNS there is no width: a file or another program gets whole names.
-        has_width = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-        lines = align_columns(rows, console.width, right=right, shrinkable=shrinkable if has_width else ())
-        lines = [text + more for text, more in zip(lines, below, strict=True)]
+        # A file or another program gets whole names in their column; a terminal has those it cuts on a line below.
+        lines = align_columns(rows, console.width, right=right, shrinkable=shrinkable if sys.stdout.isatty() else ())
+        for number, (row, text) in enumerate(zip(rows, ("", *last[1:]), strict=True)):
+            cut_names = [row[index] for index in shrinkable if row[index] not in lines[number]]
+            lines[number] += "".join(f"\n  {more}" for more in (*cut_names, text) if more)
     # rich would end the program on a closed pipe, so its output is captured and printed here.
     with console.capture() as captured:
         for number, text in enumerate(lines):
