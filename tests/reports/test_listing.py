@@ -37,7 +37,7 @@ def test_ids_are_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsys: 
         "run", "20260101-120000-000001", "20260101-120000-000002",
     ]  # fmt: skip
     assert "…" in lines[1]
-    assert lines[2:4] == [f"  {LONG}", "  branch=main"]
+    assert lines[2:4] == [f"  {LONG.rstrip()}", "  branch=main"]
     assert width < 80 or max(map(len, (*lines[:2], lines[4]))) <= width
     show_baselines([("main", *run(1, LONG)), ("a baseline of some length", *run(2, "b"))])
     lines = listed(capsys)
