@@ -42,7 +42,7 @@ def test_ids_are_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsys: 
     show_baselines([("main", *run(1, LONG)), ("a baseline of some length", *run(2, "b"))])
     lines = listed(capsys)
     assert "20260101-120000-000001" in lines[1]
-    assert "a baseline of some length  20260101-120000-000002" in lines[2]
+    assert "a baseline of some length  20260101-120000-000002" in lines[3]
 
 
 @pytest.mark.parametrize("variables", [{"COLUMNS": "20"}, {"COLUMNS": "80", "FORCE_COLOR": "1"}])
