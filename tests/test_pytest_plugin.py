@@ -245,3 +245,37 @@ def test_only_skips():
     result = pytester.runpytest_inprocess(*OPTIONS, "--proctor", "--proctor-history", "none")
     result.assert_outcomes(failed=2, skipped=1)
     assert "1 of 2 passed" in result.stdout.str()
+
+
+def test_a_failed_assertion_leaves_no_output_to_judge(pytester: pytest.Pytester) -> None:
+    """Evaluators of the output are skipped with the reason and not called; a passed item is judged as before."""
+    pytester.makepyfile(
+        test_outputs="""
+import pytest
+
+DATA = [{"id": n, "input": n, "expected": n, "evaluators": ["contains"]} for n in "ab"]
+
+def brief(output):
+    assert output is not None
+    return True
+
+@pytest.mark.proctor(dataset=DATA, evaluators=["exact_match", brief])
+def test_items(sample):
+    assert sample.id == "a", "not a"
+    return sample.input
+"""
+    )
+    pytester.runpytest_inprocess(*OPTIONS, "--proctor").assert_outcomes(failed=1, passed=1)
+    history = SQLiteHistory(pytester.path / ".proctor" / "history.db")
+    report = history.report(history.runs()[0].run_id)
+    passed, failed = sorted(report.results, key=lambda result: result.sample_id)
+    assert {score.passed for score in passed.scores.values()} == {True}
+    assert (failed.outcome, failed.trial.output, failed.trial.raw_output) == ("failed", None, None)
+    assert failed.scores.pop("assertions").passed is False
+    reasons = {score.reason for score in failed.scores.values() if score.status == "skipped"}
+    assert reasons == {"the test failed an assertion, so it returned no output"}
+    assert sorted(failed.scores) == ["brief", "contains", "exact_match"]
+    rate = report.metrics["exact_match.pass_rate"]
+    assert (rate.value, rate.n) == (1.0, 1)
+    assert report.metadata is not None
+    assert not any("gave no verdict on any result" in warning for warning in report.metadata.warnings)

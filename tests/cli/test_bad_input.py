@@ -60,6 +60,8 @@ CASES = [
     config("no dataset", REST, "dataset is missing"),
     config("no target", "dataset: data.jsonl\nevaluators: [exact_match]\n", "target is missing"),
     config("no evaluators", "dataset: data.jsonl\ntarget: app.py:shout\n", "evaluators is missing"),
+    config("no target and no evaluators", "dataset: data.jsonl\n", "target is missing", "evaluators is missing"),
+    config("nothing", "name: x\n", "dataset is missing", "target is missing", "evaluators is missing"),
     config("empty evaluators", COMPLETE.replace("[exact_match]", "[]"), "eval.yaml:3", "evaluators"),
     config("dataset is a number", "dataset: 3\n" + REST, "eval.yaml:1", "dataset"),
     config("dataset is not there", "dataset: dta.jsonl\n" + REST, "data.jsonl"),

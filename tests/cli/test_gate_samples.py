@@ -53,7 +53,10 @@ def test_other_samples_are_compared_as_two_groups_if_asked_for(exam: Project) ->
     result = exam.proctor(*GATE)
     message = " ".join(result.out.split())
     assert result.code == 4
-    assert "no sample is in both: check the dataset, or add --unpaired to compare the runs as two groups" in message
+    assert "they have no sample in common: run the same dataset; to compare them as two independent groups" in message
+    assert "add --unpaired" in message
+    assert "two groups of" not in message
+    assert "have no sample in common, so the gate will be inconclusive" in " ".join(result.err.split())
     assert exam.proctor("gate", "latest", *GATE[2:], "--accept-changes").code == 4
     result = exam.proctor(*GATE, "--unpaired")
     message = " ".join(result.out.split())
@@ -99,8 +102,8 @@ def test_samples_with_one_id_and_different_contents_are_not_paired(exam: Project
     result = exam.proctor(*GATE)
     message = " ".join(result.out.split())
     assert result.code == 4
-    assert "no sample is the same in both: check the dataset" in message
-    assert "two groups of 200 and 200 samples" in message
+    assert "they have no sample with the same content in common: run the same dataset" in message
+    assert "two groups of" not in message
     assert "200 samples have different contents under the same id and cannot be paired: q0, q1, q10, …" in message
     early = exam.proctor(*GATE, "--until-decided")
     assert early.code == 2

@@ -44,9 +44,15 @@ def test_runs_without_a_common_sample_have_no_verdict_unless_two_groups_are_want
     for config in (GateConfig({"exact": 0.1}), GateConfig({"exact": 0.1}, accept_changes=True)):
         result = decide([pair], config)
         assert result.verdict == "inconclusive"
-        assert result.answer.endswith(
-            "; but no sample is in both: check the dataset, or add --unpaired to compare the runs as two groups."
+        assert result.answer == (
+            "The gate is inconclusive: exact has no verdict, because new and main are not comparable: they have no "
+            "sample in common: run the same dataset; to compare them as two independent groups, add --unpaired."
         )
+        # The numbers of each run are shown, and no difference of two groups that nobody asked for.
+        [check] = result.checks
+        assert (check.value, check.baseline, check.difference, check.interval) == (1.0, 0.5, None, None)
+        assert (check.n, check.baseline_n, result.comparisons) == (0, None, ())
+        assert not any("two independent groups" in note for note in result.notes)
     assert decide([pair], GateConfig({"exact": 0.1}, unpaired=True)).verdict == "pass"
     assert decide([pair[::-1]], GateConfig({"exact": 0.1})).verdict == "inconclusive"
     assert decide([pair[::-1]], GateConfig({"exact": 0.1}, unpaired=True)).verdict == "fail"
@@ -57,7 +63,7 @@ def test_more_samples_of_another_dataset_are_not_promised_to_decide() -> None:
     pair = side("new", [1.0, 0.0] * 5, "n"), side("main", [1.0, 0.0] * 5, "m")
     result = decide([pair], GateConfig({"exact": 0.1}))
     assert "would decide it" not in result.answer
-    assert "; but no sample is in both: check the dataset" in result.answer
+    assert "they have no sample in common" in result.answer
     assert "would decide it" in decide([pair], GateConfig({"exact": 0.1}, unpaired=True)).answer
 
 

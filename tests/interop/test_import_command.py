@@ -155,6 +155,29 @@ def test_a_partial_file_is_an_incomplete_run(folder: Path) -> None:
     assert "Fix: import the complete file: proctor import FILE" in refusal
 
 
+def test_an_unfinished_log_says_how_many_results_are_missing(folder: Path) -> None:
+    """A log without header.json is interrupted; the plan in it gives the total, and without it the total is unknown."""
+    spec = inspect_log()["eval"]
+    ids = {"name": "letters", "samples": 100, "sample_ids": list(range(10))}
+    unknown = "the run did not finish, the number of missing results is unknown: the file has 4 results"
+    for dataset, config, results, warning in (
+        ({"name": "letters"}, {}, "4 of ?", unknown),
+        ({"samples": 100}, {"limit": 10}, "4 of ?", unknown),
+        ({"samples": 5}, {}, "4 of 5", "the file has 4 of 5 results"),
+        (ids, {"limit": 10, "epochs": 2}, "4 of 20", "the file has 4 of 20 results"),
+        ({"samples": 4}, {}, "4 of 4", "the run did not finish, although no result is missing: the file has 4 results"),
+    ):
+        start = {"version": 2, "eval": {**spec, "dataset": dataset, "config": config}}
+        with zipfile.ZipFile(folder / "open.eval", "w") as archive:
+            archive.writestr("_journal/start.json", json.dumps(start))
+            for sample in inspect_log()["samples"]:
+                archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+        assert warning in run(folder, "import", "open.eval")
+        assert f"interrupted  {results} " in run(folder, "runs", "--limit", "1").replace("   ", "  ")
+        assert "a gate needs a complete run" in run(folder, "gate", "latest", code=3)
+        run(folder, "delete", "latest", "--yes")
+
+
 def test_files_that_cannot_be_imported_are_named(folder: Path) -> None:
     """A folder names the command for its files; with one bad file of several, nothing is stored."""
     (folder / "logs").mkdir()
@@ -256,10 +279,29 @@ def test_an_imported_inspect_eval_file_runs(folder: Path) -> None:
     """The written files are a complete evaluation of another target."""
     (folder / "app.py").write_text("def answer(question):\n    return 'it is 1'\n")
     text = run(folder, "import", "log.eval", "--eval-file", "eval.yaml")
-    assert "add target: file.py:function to eval.yaml" in text
+    assert "eval.yaml names no program: add the line target: file.py:function to it" in text
+    assert "proctor run eval.yaml --target file.py:function" in text
+    assert "4 of 4 passed" in run(folder, "run", "eval.yaml", "--target", "app.py:answer")
     run(folder, "import", "log.eval", "--eval-file", "eval.yaml", "--target", "app.py:answer", "--force")
     assert "4 of 4 passed" in run(folder, "run", "eval.yaml")
     assert "--target needs --eval-file" in run(folder, "import", "log.eval", "--target", "app.py:answer", code=2)
+
+
+def test_a_target_is_written_relative_to_the_eval_file(folder: Path) -> None:
+    """The eval file of another folder finds the program, from that folder too; other kinds of targets as well."""
+    (folder / "app.py").write_text("def answer(question):\n    return 'it is 1'\n")
+    command = ("import", "log.eval", "--eval-file", "evals/eval.yaml", "--force", "--target")
+    run(folder, *command, "app.py:answer")
+    assert yaml.safe_load((folder / "evals" / "eval.yaml").read_text())["target"] == "../app.py:answer"
+    assert "4 of 4 passed" in run(folder, "run", "evals/eval.yaml")
+    assert "4 of 4 passed" in run(folder / "evals", "run", "eval.yaml")
+    for target, written in (
+        ("{command: [cat]}", {"command": ["cat"], "cwd": ".."}),
+        ("{recorded: answers.jsonl}", {"recorded": "../answers.jsonl"}),
+        ("openai:gpt-4.1-mini", "openai:gpt-4.1-mini"),
+    ):
+        run(folder, *command, target)
+        assert yaml.safe_load((folder / "evals" / "eval.yaml").read_text())["target"] == written
 
 
 def test_an_edited_file_is_not_overwritten(folder: Path) -> None:

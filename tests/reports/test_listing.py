@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 
+import click
 import pytest
 from rich.cells import cell_len
 
@@ -21,24 +23,40 @@ def run(number: int, name: str, **tags: str) -> tuple[RunMetadata, EvalReport]:
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    return capsys.readouterr().out.splitlines()
+    return click.unstyle(capsys.readouterr().out).splitlines()
 
 
 @pytest.mark.parametrize("width", [20, 80, 120])
 def test_ids_are_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """However long the name of one run is."""
+    """However long the name of one run is; a name that does not fit is whole on the next line, to be copied."""
     monkeypatch.setenv("COLUMNS", str(width))
-    show_runs([run(1, LONG), run(2, "b")])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show_runs([run(1, LONG, branch="main"), run(2, "b")])
     lines = listed(capsys)
-    assert [line.split()[0] for line in lines] == [
+    assert [line.split()[0] for line in (*lines[:2], lines[4])] == [
         "run", "20260101-120000-000001", "20260101-120000-000002",
     ]  # fmt: skip
     assert "…" in lines[1]
-    assert width < 80 or max(map(len, lines)) <= width
+    assert lines[2:4] == [f"  {LONG.rstrip()}", "  branch=main"]
+    assert width < 80 or max(map(len, (*lines[:2], lines[4]))) <= width
     show_baselines([("main", *run(1, LONG)), ("a baseline of some length", *run(2, "b"))])
     lines = listed(capsys)
     assert "20260101-120000-000001" in lines[1]
-    assert "a baseline of some length  20260101-120000-000002" in lines[2]
+    assert "a baseline of some length  20260101-120000-000002" in lines[3]
+
+
+@pytest.mark.parametrize("variables", [{"COLUMNS": "20"}, {"COLUMNS": "80", "FORCE_COLOR": "1"}])
+def test_names_are_never_cut_without_a_terminal(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pipe gets the whole name in its row, whatever width and colors the environment asks for."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    show_runs([run(1, LONG), run(2, "b")])
+    show_baselines([("main", *run(1, LONG))])
+    lines = listed(capsys)
+    assert [LONG in line for line in lines] == [False, True, False, False, True]
+    assert not any("…" in line for line in lines)
 
 
 def test_many_configurations_name_n_and_where_the_intervals_are(capsys: pytest.CaptureFixture[str]) -> None:

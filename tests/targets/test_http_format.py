@@ -155,13 +155,13 @@ def test_a_missing_path_shows_the_shape_of_the_response_without_its_contents(
         "chat sent no output at reply.text: the response has no field 'reply'; "
         'its error: {"message":"bad [hidden]"}\n'
         "The response has this shape: {choices: [{text: string}], n: number, error: {message: string}}\n"
-        "Fix: set `response` of the target to the path of the output, such as choices[0].message.content"
+        "Fix: in the target, write `response: choices[0].text`, if that is the output"
     )
     endpoint.send("<html>", content_type="text/html")
     assert fail(target).startswith("chat sent invalid JSON")
     stream = HttpTarget(endpoint.url, body=OPENAI, response="text", stream=True, name="chat")
     for body, message in {
-        'data: {"delta": "x"}\n\n': "none of 1 events has text\nThe response has this shape: {delta: string}",
+        'data: {"delta": "x"}\n\n': "none of 1 events has text\nAn event has this shape: {delta: string}",
         "": "the stream has no events",
         "data: nope\n\n": "chat sent an event that is not JSON",
         'data: {"text": 3}\n\n': "chat: text in an event is not text but number",
@@ -169,6 +169,36 @@ def test_a_missing_path_shows_the_shape_of_the_response_without_its_contents(
     }.items():
         endpoint.send(body, content_type=SSE)
         assert message in fail(stream)
+
+
+def _write_events(*events: Any) -> str:
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in (*events,)) + "data: [DONE]\n\n"
+
+
+def test_a_wrong_path_of_a_stream_names_the_path_in_its_events(endpoint: Endpoint) -> None:
+    """The suggestion is a path that the events have, and with it the call works; each format has its own."""
+    head = {"id": "chatcmpl-a-long-name", "object": "chat.completion.chunk", "model": "gpt-4.1-mini-2025-04-14"}
+    openai = [{**head, "choices": [{"delta": delta}]} for delta in ({"role": "assistant"}, {"content": "Pa"})]
+    anthropic = [
+        {"type": "message_start", "message": {"id": "m1", "role": "assistant", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Pa"}},
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Pa"}},
+    ]
+    for events, path, shape, output in (
+        (openai, "choices[0].delta.content", "choices: [{delta: {content: string}}]", "Pa"),
+        (anthropic, "delta.text", "{type: string, delta: {type: string, text: string}}", "PaPa"),
+        ([{"message": {"content": "Pa"}, "done": False}], "message.content", "{message: {content: string}", "Pa"),
+    ):
+        endpoint.send(_write_events(*events), content_type=SSE)
+        for wrong in ("choices[0].message.txt", "nothing"):
+            message = fail(HttpTarget(endpoint.url, body=OPENAI, response=wrong, stream=True, name="chat"))
+            assert f"Fix: in the target, write `response: {path}`, if that is the output" in message
+            assert shape in message
+        assert ask(HttpTarget(endpoint.url, body=OPENAI, response=path, stream=True)).output == output
+    endpoint.send(_write_events(*openai), content_type=SSE)
+    message = fail(HttpTarget(endpoint.url, body=OPENAI, response="choices[0].delta", stream=True))
+    assert "is not text but {role: string}\nFix: in the target, write `response: choices[0].delta.content`" in message
 
 
 def test_wrong_settings_are_refused_before_the_run() -> None:
@@ -231,7 +261,9 @@ def test_messages_of_endpoints_have_the_line_to_type(endpoint: Endpoint) -> None
     endpoint.send('data: {"t": "a"}\n\n', content_type=SSE)
     assert fail(HttpTarget(endpoint.url, response="t")).endswith("Fix: add `stream: true` to the target")
     endpoint.send({"answer": "x", "model": "m"})
-    assert "Fix: add `response: PATH` to the target, where PATH is one of its keys: answer, model" in fail(
+    assert "Fix: add `response: answer` to the target, if that is the output" in fail(HttpTarget(endpoint.url))
+    endpoint.send({"score": 3, "ok": True})
+    assert "Fix: add `response: PATH` to the target, where PATH is one of its keys: score, ok" in fail(
         HttpTarget(endpoint.url)
     )
     endpoint.send({"a": {"b": {"c": {"d": {"parts": [{"text": "x"}]}}}}})

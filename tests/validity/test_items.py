@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.simulations.items import simulate_verdicts
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.core.stats.effects import benjamini_hochberg
@@ -138,6 +140,8 @@ def test_a_core_set_has_easy_and_hard_items() -> None:
     error = cross_validate_core(matrix, 4)
     assert 0 < error.rmse < error.random_rmse
     assert cross_validate_core(matrix, 12).largest == pytest.approx(0)
+    # All pairs of (1, 0, 0, 1): one pair of six has the mean 1, one has 0, four have the right mean of 0.5.
+    assert cross_validate_core([[1.0, 0.0, 0.0, 1.0]] * 3, 2).random_rmse == pytest.approx(math.sqrt(0.5 / 6))
 
 
 def test_planted_wrong_keys_are_found() -> None:
@@ -149,6 +153,25 @@ def test_planted_wrong_keys_are_found() -> None:
     fewer = analyze_items(simulate_verdicts(random.Random(4), 20, 40, wrong=3))
     listed = {item.sample_id for item in (*fewer.broken, *fewer.suspicious)}
     assert {"s0", "s1", "s2"} <= listed
+
+
+@given(st.randoms(use_true_random=False), st.integers(0, 3))
+@settings(max_examples=5)
+def test_the_numbers_do_not_depend_on_the_order_of_arrival(order: random.Random, seed: int) -> None:
+    """Verdicts in another order of samples and configurations give the same analysis, to the last digit."""
+    verdicts = simulate_verdicts(random.Random(3), 12, 24, wrong=2)
+    shuffled = [dict(order.sample(list(row.items()), len(row))) for row in verdicts.shares]
+    order.shuffle(shuffled)
+    expected = analyze_items(verdicts, seed=seed)
+    assert expected.core is not None
+    assert analyze_items(Verdicts(verdicts.configurations, shuffled, verdicts.trials), seed=seed) == expected
+
+
+def test_samples_are_listed_by_id() -> None:
+    """The samples are sorted by id, and q2 comes before q10."""
+    shares = [{f"q{i}": float(i < c) for i in (10, 2, 11, 1)} for c in range(1, 10)]
+    items = analyze_items(Verdicts([str(c) for c in range(9)], shares)).items
+    assert [item.sample_id for item in items] == ["q1", "q2", "q10", "q11"]
 
 
 def test_few_configurations_claim_nothing() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from proctor.records.sample import Sample
     from proctor.wiring.store_imports import StoredImport
 
-HEADING = "# Written by proctor import"
+HEADING, PROGRAM = "# Written by proctor import", "file.py:function"
 
 
 @click.command("import")
@@ -68,7 +68,6 @@ def command(
     proctor import logs/*.eval --name nightly
     proctor import promptfooconfig.yaml --eval-file eval.yaml
     """
-    from proctor.cli.evaluation import parse_target
     from proctor.interop.formats import list_files
 
     if target is not None and eval_file is None:
@@ -79,8 +78,8 @@ def command(
     # A file that another one includes, such as the samples of its results, is not imported twice.
     included = {part.resolve() for path, file in files for part in list_files(path, file.format) if part != path}
     files = [(path, file) for path, file in files if path.resolve() not in included]
-    if target is not None:
-        changes = {"target": parse_target(target), "configurations": {}}
+    if target is not None and eval_file is not None:
+        changes = {"target": _rebase_target(target, eval_file.parent), "configurations": {}}
         files = [(path, msgspec.structs.replace(file, **changes)) for path, file in files]
     content: dict[str, Any]
     stored: list[list[StoredImport]] = []
@@ -94,6 +93,15 @@ def command(
         _show_runs(files, stored, dry_run=dry_run)
     else:
         _show_written(files, content)
+
+
+def _rebase_target(text: str, folder: Path) -> Any:
+    """Return --target for an eval file in `folder`: paths in an eval file are relative to its folder."""
+    from proctor.cli.evaluation import parse_target
+    from proctor.wiring.config import resolve_target
+
+    target, current = parse_target(text), Path(os.path.relpath(Path.cwd(), folder.resolve()))
+    return target if current == Path() else resolve_target(target, current)
 
 
 def _read_files(paths: tuple[Path, ...], file_format: str | None) -> list[tuple[Path, ImportedFile]]:
@@ -147,11 +155,11 @@ def _show_runs(files: list[tuple[Path, ImportedFile]], groups: list[list[StoredI
         version = f" {imported.version}" if imported.version else ""
         title = f"{path} ({imported.format}{version}): {format_count(len(imported.samples), 'sample')}"
         if not stored:
-            click.echo(f"{title} and no run. To evaluate your program on them:")
+            click.echo(f"{title} and no run. To evaluate your program on them, here {PROGRAM}:")
             where, checks = shlex.quote(str(path)), "" if _has_checks(imported) else " -e exact_match"
             source = f"--dataset {where} --dataset-format {imported.format}"
             click.echo(f"  proctor import {where} --format {imported.format} --eval-file eval.yaml")
-            click.echo(f"  proctor run {source} --target file.py:function{checks}")
+            click.echo(f"  proctor run {source} --target {PROGRAM}{checks}")
         else:
             click.echo(f"{title}, {format_count(len(stored), 'run')}")
             show_imported(stored, imported.format, is_dry_run=dry_run)
@@ -251,7 +259,7 @@ def _make_eval_file(files: list[tuple[Path, ImportedFile]], dataset: Path, eval_
     lines = [f"{HEADING} {' '.join(str(path) for path, _ in files)}"]
     lines += [f"# {text}" for text in _list_warnings(files)]
     if not target:
-        lines += ["# Name the program to evaluate:", "# target: file.py:function"]
+        lines += ["# Name the program to evaluate:", f"# target: {PROGRAM}"]
     if not any(_has_checks(file) for file in imported):
         lines += ["# Name the checks:", "# evaluators: [exact_match]"]
     body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
@@ -265,13 +273,12 @@ def _show_written(files: list[tuple[Path, ImportedFile]], content: dict[str, Any
     for warning in content["warnings"]:
         click.echo(f"  note: {cli.display_name(warning)}")
     evaluator = "" if any(_has_checks(imported) for _, imported in files) else " -e exact_match"
+    source = f"--dataset {shlex.quote(str(content['dataset']))}"
     if content["eval_file"]:
         click.echo(f"wrote {content['eval_file']}")
-        if not any(imported.target for _, imported in files):
-            click.echo(
-                f"add target: file.py:function to {content['eval_file']}, or import again with --target … --force"
-            )
-        click.echo(f"next: proctor run {shlex.quote(str(content['eval_file']))}{evaluator}")
-    else:
-        source = shlex.quote(str(content["dataset"]))
-        click.echo(f"next: proctor run --dataset {source} --target file.py:function{evaluator}")
+        source = shlex.quote(str(content["eval_file"]))
+        if any(imported.target for _, imported in files):
+            click.echo(f"next: proctor run {source}{evaluator}")
+            return
+        click.echo(f"{content['eval_file']} names no program: add the line target: {PROGRAM} to it, or use --target")
+    click.echo(f"next, with your program instead of {PROGRAM}: proctor run {source} --target {PROGRAM}{evaluator}")

@@ -110,6 +110,12 @@ def _list_verdicts(deltas: Sequence[MetricDelta], also: str = "") -> Iterator[st
             yield f"{label}: {', '.join(names[:MAX_LISTED_NAMES])}{rest}."
 
 
+def describe_no_pairs(comparison: Comparison) -> str:
+    """Say that two runs cannot be compared sample by sample."""
+    same = "with the same content " if comparison.other_content else ""
+    return f"{comparison.a} and {comparison.b} are not comparable: they have no sample {same}in common"
+
+
 def describe_grouping(comparison: Comparison) -> str:
     """Explain why two sides are compared without pairs."""
     if comparison.unpaired:
@@ -198,11 +204,12 @@ def describe_early(early: Early, verdict: GateVerdict) -> str:
 
 
 def describe_unmatched(comparison: Comparison) -> Iterator[str]:
-    """Describe which samples have no partner and are left out, or that no sample has one."""
+    """Describe which samples have no partner and are left out, or that the runs are two groups."""
     a, b = comparison.a, comparison.b
-    if not comparison.samples:
+    if comparison.unpaired:
         grouping = describe_grouping(comparison)
         yield f"{a} and {b}: {grouping[0].lower()}{grouping[1:-1]}"
+    if not comparison.samples:
         return
     for ids, side, other in ((comparison.only_a, a, b), (comparison.only_b, b, a)):
         if ids:

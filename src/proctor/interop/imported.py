@@ -22,8 +22,8 @@ class ImportedRun(msgspec.Struct, frozen=True):
 
     An error of the target is the `error` of its trial and has no scores; an error of an evaluator is `Score.error`;
     a missing score or NaN is no score. `reported` holds the tool's own headline numbers by name, to show and to check
-    against; they are never used as results. `total` is the number of results that the tool reports if the file has
-    fewer.
+    against; they are never used as results. `total` is the number of results that the tool planned or reports, if the
+    file names it.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -56,7 +56,8 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping
     """Print one line for each run: id, name, status, results by outcome, pass rate, baselines and tags.
 
     The pass rate covers the results with a verdict; that of several configurations is the lowest and the highest, and
-    each of them is named with its interval. Tags go on a line below the run if the terminal is too narrow.
+    each of them is named with its interval. Tags, and a name that does not fit, go on a line below the run if the
+    terminal is too narrow.
     """
     # A column of zeros would make the table too wide for a terminal.
     has_skipped = any(report.counts.skipped for _, report in runs)
@@ -66,8 +67,8 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping
     tags = ["tags"]
     for run, report in runs:
         counts = report.counts
-        is_incomplete = run.total and (run.status != "completed" or run.stopped_early)
-        total = f"{report.total:,}" + (f" of {run.total:,}" if is_incomplete else "")
+        is_complete = run.status == "completed" and not run.stopped_early
+        total = f"{report.total:,}" if is_complete else _format_progress(report.total, run.total)
         names = [f"baseline:{name}" for name, run_id in (baselines or {}).items() if run_id == run.run_id]
         names += _describe_configurations(run, report)
         names += [f"rescored from {run.rescored_from}"] if run.rescored_from else []
@@ -105,7 +106,7 @@ def show_imported(runs: Sequence[Any], tool: str, *, is_dry_run: bool = False) -
         counts = run.counts
         state = "new" if run.new else "already imported"
         state = "not stored" if is_dry_run else state if run.stored else "no results, not stored"
-        total = f"{run.results:,}" + (f" of {run.total:,}" if run.total > run.results else "")
+        total = f"{run.results:,}" if run.total == run.results else _format_progress(run.results, run.total)
         numbers = (counts.passed, counts.failed, counts.error, counts.unscored + counts.skipped)
         rows.append(_cells(run.run_id, run.name, total, *(f"{number:,}" for number in numbers), state))
     _print_table(rows, right=range(2, 7), shrinkable=(1,))
@@ -124,6 +125,10 @@ def _show_numbers(run: Any, tool: str) -> None:
     others = [f"{number.name} {number.reported:.6g}" for number in run.numbers if number.computed is None]
     if others:
         print(single_line(f"also reported by {tool}: {', '.join(others)}", VALUE_LIMIT))
+
+
+def _format_progress(results: int, planned: int | None) -> str:
+    return f"{results:,} of {'?' if planned is None else f'{planned:,}'}"
 
 
 def _cells(*texts: str) -> tuple[str, ...]:
@@ -145,11 +150,11 @@ def _print_table(
     last = last_column if any(last_column[1:]) else [""] * len(rows)
     lines = align_columns([(*row, text) for row, text in zip(rows, last, strict=True)], 0, right=right)
     if max(map(cell_len, lines)) > console.width:
-        below = [f"\n  {text}" if text else "" for text in ("", *last[1:])]
-        # Without a terminal or COLUMNS there is no width: a file or another program gets whole names.
-        has_width = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-        lines = align_columns(rows, console.width, right=right, shrinkable=shrinkable if has_width else ())
-        lines = [text + more for text, more in zip(lines, below, strict=True)]
+        # A file or another program gets whole names in their column; a terminal has those it cuts on a line below.
+        lines = align_columns(rows, console.width, right=right, shrinkable=shrinkable if sys.stdout.isatty() else ())
+        for number, (row, text) in enumerate(zip(rows, ("", *last[1:]), strict=True)):
+            cut_names = [row[index] for index in shrinkable if row[index] not in lines[number]]
+            lines[number] += "".join(f"\n  {more}" for more in (*cut_names, text) if more)
     # rich would end the program on a closed pipe, so its output is captured and printed here.
     with console.capture() as captured:
         for number, text in enumerate(lines):

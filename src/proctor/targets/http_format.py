@@ -28,6 +28,9 @@ _DONE = "[DONE]"
 EVENT_STREAM = "text/event-stream"
 # The parts of a response that an error message shows.
 _MAX_KEYS, _MAX_DEPTH = 12, 4
+# Where the text of a response usually is, and how deep it is searched.
+_TEXT_KEYS = frozenset(("answer", "completion", "content", "delta", "message", "output", "reply", "response", "text"))
+_PLAIN_KEY, _MAX_TEXT_DEPTH = re.compile(r"[A-Za-z_][\w-]*"), 10
 
 
 class BodyTemplate:
@@ -108,7 +111,7 @@ class ResponseFormat:
             output = self.path.find(response)
         except FieldMissing as error:
             reason = error.what.replace("the result", "the response")
-            raise self._make_error(response, self._write_like_user(reason), name, redact) from None
+            raise self._make_error([response], self._write_like_user(reason), name, redact) from None
         return Reply(output, self._read_usage([response], name, redact))
 
     def _read_stream(self, body: bytes, content_type: str, name: str, redact: Callable[[str], str]) -> Reply:
@@ -134,11 +137,12 @@ class ResponseFormat:
                 if events
                 else "the stream has no events"
             )
-            raise self._make_error(events[0] if events else None, reason, name, redact)
+            raise self._make_error(events, reason, name, redact)
         wrong = next((piece for piece in pieces if piece is not None and not isinstance(piece, str)), None)
         if wrong is not None:
             raise CallFailed(
-                f"{name}: {self._written['response']} in an event is not text but {_describe_shape(wrong)}"
+                f"{name}: {self._written['response']} in an event is not text but {redact(_describe_shape(wrong))}\n"
+                f"{redact(_advise_response(events))}"
             )
         return Reply("".join(piece for piece in pieces if piece is not None), self._read_usage(events, name, redact))
 
@@ -162,26 +166,67 @@ class ResponseFormat:
         """Write list indexes in a message in brackets if the path of the user has brackets."""
         return _DOTTED_INDEX.sub(r"[\1]", text) if "[" in str(self._written["response"]) else text
 
-    def _make_error(self, response: Any, reason: str, name: str, redact: Callable[[str], str]) -> CallFailed:
+    def _make_error(self, responses: Sequence[Any], reason: str, name: str, redact: Callable[[str], str]) -> CallFailed:
         assert self.path is not None
+        path = find_text_path(responses)
+        # The first event of a stream is often one without text.
+        response = next((each for each in responses if path and _parse(path, "").exists(each)), None)
+        response = responses[0] if response is None and responses else response
         error = response.get("error") if isinstance(response, dict) else None
         reported = f"; its error: {excerpt(codec.encode(error), redact)}" if error else ""
         shape = redact(_describe_shape(response, self.path.keys))
         return CallFailed(
             f"{name} sent no output at {self._written['response']}: {reason}{reported}\n"
-            f"The response has this shape: {shape}\n"
-            f"Fix: set `response` of the target to the path of the output, such as choices[0].message.content"
+            f"{'An event' if self.stream else 'The response'} has this shape: {shape}\n"
+            f"{redact(_advise_response(responses))}"
         )
 
 
+def _advise_response(responses: Sequence[Any]) -> str:
+    path = find_text_path(responses)
+    advice = f"write `response: {path}`, if that is the output" if path else "it must be the path of a text"
+    return f"Fix: in the target, {advice}"
+
+
 def advise_path(body: bytes) -> str:
-    """Return the fix for a response that has no `output`: the path of the output, with the keys that it has."""
+    """Return the fix for a response that has no `output`: the path of its text, or the keys that it has."""
     response = msgspec.json.decode(body)
+    if path := find_text_path([response]):
+        return f"add `response: {path}` to the target, if that is the output"
     keys = ", ".join(list(response)[:_MAX_KEYS]) if isinstance(response, dict) else ""
-    path = (
-        f"one of its keys: {keys}; a path may go deeper, such as choices[0].message.content" if keys else "the output"
-    )
-    return f"add `response: PATH` to the target, where PATH is {path}"
+    return f"add `response: PATH` to the target, where PATH is {f'one of its keys: {keys}' if keys else 'the output'}"
+
+
+def find_text_path(responses: Sequence[Any]) -> str | None:
+    """Return the path that most likely has the text of a response, or the pieces of it in events; None without one.
+
+    A path that ends with a usual name comes first, then the one with the most different texts, then the longest.
+
+    >>> find_text_path([{"id": "chatcmpl-1", "choices": [{"delta": {"content": "Hi"}}]}])
+    'choices[0].delta.content'
+    """
+    texts: dict[str, list[str]] = {}
+    for response in responses:
+        for path, text in _list_text_paths(response):
+            texts.setdefault(path, []).append(text)
+
+    def rank(path: str) -> tuple[bool, int, int]:
+        return path.rpartition(".")[2] in _TEXT_KEYS, len(set(texts[path])), sum(map(len, texts[path]))
+
+    return max(texts, key=rank, default=None)
+
+
+def _list_text_paths(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    if depth > _MAX_TEXT_DEPTH:
+        return
+    if isinstance(value, str) and path:
+        yield path, value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            if key != "error" and _PLAIN_KEY.fullmatch(key):
+                yield from _list_text_paths(part, f"{path}.{key}" if path else key, depth + 1)
+    elif isinstance(value, list) and value:
+        yield from _list_text_paths(value[0], f"{path}[0]", depth + 1)
 
 
 def _parse(path: Any, where: str) -> Path:

@@ -162,13 +162,18 @@ def _find_difference(reference: RunMetadata | None, run: RunMetadata, evaluator:
 
 
 def analyze_items(verdicts: Verdicts, *, core_size: int | None = None, seed: int = 0) -> ItemAnalysis:
-    """Analyze the samples; below eight configurations, only count them."""
+    """Analyze the samples; below eight configurations, only count them.
+
+    The same verdicts and seed give the same numbers in whatever order samples, results and runs arrived: samples are
+    sorted by id (q2 before q10) and configurations by their verdicts before anything is drawn.
+    """
     n = len(verdicts.shares)
-    sample_ids = list(dict.fromkeys(sample_id for shares in verdicts.shares for sample_id in shares))
-    columns = {s: {c: shares[s] for c, shares in enumerate(verdicts.shares) if s in shares} for s in sample_ids}
+    sample_ids = sorted({s for shares in verdicts.shares for s in shares}, key=lambda s: (len(s), s))
+    rows = sorted(verdicts.shares, key=lambda shares: [shares.get(s, -1.0) for s in sample_ids])
+    columns = {s: {c: shares[s] for c, shares in enumerate(rows) if s in shares} for s in sample_ids}
     decided = n >= MIN_CONFIGURATIONS
     complete = [s for s in sample_ids if len(columns[s]) == n]
-    matrix = [[shares[s] for s in complete] for shares in verdicts.shares]
+    matrix = [[shares[s] for s in complete] for shares in rows]
     items = _measure_items(columns, seed) if decided else []
     means = {s: math.fsum(column.values()) / len(column) for s, column in columns.items()}
     passed, failed = ([s for s in complete if means[s] == end] if decided else [] for end in (1.0, 0.0))

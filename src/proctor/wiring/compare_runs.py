@@ -11,6 +11,7 @@ import msgspec
 from proctor.comparison.compare import COMBINED_METRICS, compare_all, describe_incomplete_run, find_evaluator_changes
 from proctor.comparison.contents import unpair_sides
 from proctor.comparison.coverage import compute_coverage
+from proctor.comparison.describe import describe_no_pairs
 from proctor.comparison.flips import FLIP_TEXTS, add_flip_texts
 from proctor.comparison.ranking import RankingEntry
 from proctor.comparison.ranking import rank as rank_values
@@ -131,9 +132,8 @@ def compare_sides(pairs: Sequence[tuple[Side, Side]], *, unpaired: bool = False,
     comparisons = compare_all(pairs, **options)
     for comparison in comparisons:
         if not (comparison.samples or comparison.unpaired or comparison.biased):
-            same = "with the same content " if comparison.other_content else ""
             raise ConfigError(
-                f"{comparison.a} and {comparison.b} are not comparable: they have no sample {same}in common",
+                describe_no_pairs(comparison),
                 fix="compare runs of the same dataset; to compare these as two independent groups: proctor compare "
                 f"{comparison.a_run or comparison.a} {comparison.b_run or comparison.b} --unpaired",
             )

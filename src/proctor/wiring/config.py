@@ -134,7 +134,8 @@ class _Checker:
         ]
         if "target" not in {*self._data, *self._overridden} and not self._data.get("fields"):
             self._problems += self._check_without_target()
-        if not self._problems and not self._has_evaluators():
+        is_readable = {"dataset", "evaluators", "fields"}.isdisjoint(self._data.keys() - self._values.keys())
+        if is_readable and not self._has_evaluators():
             where = self._line_of("evaluators") if "evaluators" in self._lines else str(self._path)
             problem = "evaluators is missing or empty, and neither an entry of `fields` nor a sample has evaluators"
             self._problems.append(Problem(where, problem))
@@ -147,7 +148,9 @@ class _Checker:
     def _has_evaluators(self) -> bool:
         # The command line may bring the evaluators, or a dataset whose samples bring them.
         is_overridden = {"dataset", "evaluators"} & {*self._overridden}
-        return bool(is_overridden) or has_evaluators(self._values) or has_checks(self._values, self._path.parent)
+        if is_overridden or has_evaluators(self._values):
+            return True
+        return "dataset" in self._values and has_checks(self._values, self._path.parent)
 
     def _line_of(self, key: str) -> str:
         return f"{self._path}:{self._lines.get(key, 1)}"
@@ -213,7 +216,7 @@ def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
     folder = path.parent
     evaluators = (*file.evaluators, *field_evaluators(file.fields))
     evaluation = Evaluation(
-        target=_resolve_target(file.target, folder),
+        target=resolve_target(file.target, folder),
         dataset=_resolve_samples(open_dataset(file.dataset, folder), folder),
         evaluators=[_resolve_evaluator(entry, folder) for entry in evaluators],
         configurations=file.configurations,
@@ -230,8 +233,8 @@ def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
     return LoadedEvalFile(evaluation, tuple(_resolve_address(plugin, folder) for plugin in file.plugins))
 
 
-# Paths in an eval file are relative to its folder.
-def _resolve_target(target: str | dict[str, Any] | None, folder: Path) -> Any:
+def resolve_target(target: str | dict[str, Any] | None, folder: Path) -> Any:
+    """Return a target whose paths are joined to the folder that they are relative to, such as that of an eval file."""
     if target is None or isinstance(target, str):
         return _resolve_address(target, folder)
     resolved = dict(target)
@@ -299,7 +302,7 @@ def _load_module(path: Path, overridden: Collection[str] = ()) -> LoadedEvalFile
         missing.append("target")
     missing = [name for name in missing if name not in overridden]
     is_complete = {"dataset", "evaluators"} & {*overridden} or has_evaluators(values)
-    if not is_complete and not missing and not has_checks(values, path.parent):
+    if not is_complete and not ("dataset" in values and has_checks(values, path.parent)):
         missing.append("evaluators")
     if missing:
         raise ConfigError(

@@ -20,13 +20,14 @@ from proctor.datasets.dataset import make_source
 from proctor.engine.finish import finish, summarize
 from proctor.engine.start import new_run_id
 from proctor.errors import UsageError
+from proctor.evaluators.score_conversion import NO_ANSWER
 from proctor.history.payload import decode_result, encode_result
 from proctor.records import codec
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata, TargetSpec
 from proctor.records.sample import CLUSTER, Sample
 from proctor.records.score import Score
-from proctor.records.trial import EvalResult
+from proctor.records.trial import EvalResult, Reply
 from proctor.testing.assertions import describe_failures, find_problems
 from proctor.wiring.evaluate import aevaluate
 from proctor.wiring.open_history import open_history
@@ -42,6 +43,7 @@ from proctor.wiring.pytest_markers import (
 
 # The arguments that decide which results are enough; without them, all results must pass.
 CONDITIONS = frozenset({"min_passes", "min_pass_rate", "thresholds"})
+NO_OUTPUT = "the test failed an assertion, so it returned no output"
 _reports = pytest.StashKey[EvalReport]()
 
 
@@ -89,14 +91,17 @@ def run_body_test(item: pytest.Function, arguments: Mapping[str, Any]) -> None:
         if not judged:
             raise next(iter(body.skips.values()))
         run_report = _summarize_results(run_report, judged, arguments)
+    if body.has_failures:
+        results = [body.explain_skips(result) for result in run_report.results]
+        run_report = _summarize_results(run_report, results, arguments)
     if not body.has_assertions:
         run_report = _leave_out_assertions(run_report, arguments)
-    results = [encode_result(result)[0].decode() for result in run_report.results]
-    item.proctor_results = codec.encode(run_report.metadata).decode(), results  # type: ignore[attr-defined]
+    encoded = [encode_result(result)[0].decode() for result in run_report.results]
+    item.proctor_results = codec.encode(_without_summary_warnings(run_report)).decode(), encoded  # type: ignore[attr-defined]
     has_conditions = not CONDITIONS.isdisjoint(arguments)
     problems = _find_problems(run_report, arguments) if has_conditions else []
-    is_failed = bool(problems) if has_conditions else run_report.counts.passed < len(results)
-    if is_failed and len(results) == 1 and body.failure is not None:
+    is_failed = bool(problems) if has_conditions else run_report.counts.passed < len(encoded)
+    if is_failed and len(encoded) == 1 and body.failure is not None:
         raise body.failure
     if is_failed:
         text = describe_failures(run_report, problems, max_shown=5)
@@ -146,6 +151,21 @@ class _Body:
         self.failure = self.failure or error
         self._failures[sample_id, epoch] = str(error) or type(error).__name__
 
+    @property
+    def has_failures(self) -> bool:
+        return bool(self._failures)
+
+    def explain_skips(self, result: EvalResult) -> EvalResult:
+        """Give the reason why evaluators skipped the missing output of a failed test; other results are unchanged."""
+        if (result.sample_id, result.trial.epoch) not in self._failures:
+            return result
+        scores = {
+            name: Score.skipped(NO_OUTPUT) if score.reason == NO_ANSWER else score
+            for name, score in result.scores.items()
+        }
+        trial = msgspec.structs.replace(result.trial, raw_output=None)
+        return msgspec.structs.replace(result, trial=trial, scores=scores)
+
     def score_assertions(self, trial: Any) -> Any:
         reason = self._failures.get((trial.sample.id, trial.epoch))
         return Score(float(reason is None), reason is None, reason or "")
@@ -162,7 +182,8 @@ class _Guard:
 
     def __init__(self, body: _Body, sample_id: str, epoch: int) -> None:
         self._body, self._sample_id, self._epoch = body, sample_id, epoch
-        self.value: Any = None
+        # Evaluators skip a trial without an answer, which is one with a raw output only.
+        self.value: Any = Reply(None, raw_output=NO_OUTPUT)
 
     def __enter__(self) -> _Guard:
         return self
@@ -268,14 +289,22 @@ def _summarize_results(
     specs: tuple[EvaluatorSpec, ...] | None = None,
 ) -> EvalReport:
     """Return the report of other results of the run, or of results without some scores."""
-    assert run_report.metadata is not None
-    run = run_report.metadata
+    run = _without_summary_warnings(run_report)
     run = msgspec.structs.replace(run, total=len(results), evaluators=specs or run.evaluators)
     metrics = load_metrics(arguments.get("metrics", ()), run.evaluators, run.fields)
     run, table, by_configuration = summarize(ResultList(results), run, metrics)
     shortened = EvalReport(ResultList(results), run, table, by_configuration)
     vars(shortened).update(is_stored=run_report.is_stored)
     return shortened
+
+
+def _without_summary_warnings(run_report: EvalReport) -> RunMetadata:
+    """Return the run without the warnings that describe its results: they differ if the results do."""
+    assert run_report.metadata is not None
+    run = run_report.metadata
+    summarized, _, _ = summarize(run_report.results, msgspec.structs.replace(run, warnings=()))
+    warnings = tuple(warning for warning in run.warnings if warning not in summarized.warnings)
+    return msgspec.structs.replace(run, warnings=warnings)
 
 
 def run_name(item: Any, arguments: Mapping[str, Any]) -> str:

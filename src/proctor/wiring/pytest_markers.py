@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -68,7 +69,7 @@ def _check_values(arguments: Mapping[str, Any]) -> None:
         raise ConfigError(f"must be 'items' or 'run', got {samples_as!r}", where="samples_as", fix='write "run"')
     needed = arguments.get("min_passes", 1)
     if isinstance(needed, bool) or not isinstance(needed, int) or needed < 1:
-        fix = "write min_passes=8, or min_pass_rate=0.8 for a share"
+        fix = _suggest_passes(needed, arguments.get("epochs", 1))
         raise ConfigError(f"must be an integer, 1 or more, got {needed!r}", where="min_passes", fix=fix)
     if "min_pass_rate" in arguments:
         read_pass_rate(arguments["min_pass_rate"])
@@ -76,6 +77,16 @@ def _check_values(arguments: Mapping[str, Any]) -> None:
     if not isinstance(thresholds, Mapping):
         fix = 'write thresholds={"exact_match.mean": 0.8}, or min_pass_rate=0.8'
         raise ConfigError(f"must be a mapping of metrics, got {thresholds!r}", where="thresholds", fix=fix)
+
+
+def _suggest_passes(needed: Any, epochs: Any) -> str:
+    """Suggest a number of passes that the epochs can reach, and the same as a share."""
+    try:
+        rate = read_pass_rate(needed) or 0.8
+    except ConfigError:
+        rate = 0.8
+    count = math.ceil(rate * epochs - 1e-9) if isinstance(epochs, int) else 1
+    return f"write min_passes={max(1, count)}, or min_pass_rate={rate:g} for a share"
 
 
 def _check_signature(arguments: Mapping[str, Any], fixture_names: Collection[str]) -> None:

@@ -18,6 +18,7 @@ from proctor.engine.redaction import add_redaction_counts, redact_metadata, reda
 from proctor.interop.formats import list_files
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.ports import History
+from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
 from proctor.records.results import Counts, ResultList
 from proctor.records.run import IMPORTED, DatasetInfo, EvaluatorSpec, Provenance, RunMetadata, RunOptions, TargetSpec
@@ -46,12 +47,15 @@ class ReportedNumber(msgspec.Struct, frozen=True):
 
 
 class StoredImport(msgspec.Struct, frozen=True):
-    """A run of a file; `new` is False if the history already had it, `stored` if the history does not have it."""
+    """A run of a file; `new` is False if the history already had it, `stored` if the history does not have it.
+
+    `total` is None for a run that did not finish, if the file does not say how many results were planned.
+    """
 
     run_id: str
     name: str
     results: int
-    total: int
+    total: int | None
     counts: Counts
     new: bool
     stored: bool
@@ -83,7 +87,7 @@ def store_file(
             run_id,
             metadata.name,
             report.total,
-            metadata.total or report.total,
+            metadata.total,
             report.counts,
             is_new,
             history is not None and bool(report.total),
@@ -110,10 +114,14 @@ def make_report(
     results = [redact_result(_rename_scores(result), redaction) for result in _sort_results(run, warnings)]
     started_at = run.started_at or datetime.fromtimestamp(path.stat().st_mtime, UTC)
     finished_at = run.finished_at or (started_at if run.status == "completed" else None)
-    is_partial = run.total is not None and run.total > len(results)
+    total = len(results) if run.total is None and run.status == "completed" else run.total
+    is_partial = total is not None and total > len(results)
     if is_partial:
-        count = f"{len(results):,} of {run.total:,} results"
+        count = f"{len(results):,} of {total:,} results"
         warnings.append(f"the file has {count}: the numbers of the whole run may differ")
+    elif run.status != "completed":
+        known = "the number of missing results is unknown" if total is None else "although no result is missing"
+        warnings.append(f"the run did not finish, {known}: the file has {format_count(len(results), 'result')}")
     metadata = RunMetadata(
         run_id,
         name or run.name or imported.format,
@@ -121,7 +129,7 @@ def make_report(
         "interrupted" if is_partial and run.status == "completed" else run.status,
         finished_at,
         max(0.0, (finished_at - started_at).total_seconds()) if finished_at else 0.0,
-        max(run.total or 0, len(results)),
+        None if total is None else max(total, len(results)),
         _describe_dataset(imported, run, path, results),
         TargetSpec(str(run.details.get("target") or imported.format), IMPORTED),
         run.configurations,

@@ -336,7 +336,7 @@ def decide(
     for (a, b), comparison in zip(pairs, comparisons, strict=True):
         if not comparison.samples and config.max_flips is not None:
             raise ConfigError(
-                f"{comparison.a} and {comparison.b} have no sample in common, and {NO_PAIRS}",
+                f"{describe.describe_no_pairs(comparison)}, and {NO_PAIRS}",
                 where="max_flips",
                 fix="check the dataset; to compare the runs as two groups, leave it out and add --unpaired",
             )
@@ -382,7 +382,8 @@ def conclude_gate(
         verdict,
         describe.describe_gate(verdict, checks, early),
         tuple(checks),
-        tuple(comparisons),
+        # Without pairs, only what was asked for is compared as two groups.
+        tuple(each for each in comparisons if each.samples or each.unpaired or each.biased),
         tuple(
             note
             for note in dict.fromkeys(all_notes)

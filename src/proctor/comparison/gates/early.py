@@ -304,7 +304,7 @@ def conclude_early_gate(
         raise ConfigError(
             f"{comparison.a} and {comparison.b} have no sample in common, so the gate cannot decide",
             where="baseline",
-            fix="choose a baseline with the same samples, or leave out --until-decided",
+            fix="choose a baseline with the same samples, or leave out --until-decided and add --unpaired",
         )
     value, reference = gate.means
     decision.require_same_evaluators(comparison, decision.GateConfig({gate.metric: gate.margin}))

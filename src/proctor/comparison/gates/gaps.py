@@ -14,6 +14,7 @@ import msgspec
 from proctor.comparison.compare import COMBINED_METRICS
 from proctor.comparison.contents import count_failed_trials
 from proctor.comparison.coverage import compute_coverage
+from proctor.comparison.describe import describe_no_pairs
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import MEAN_SCORE, Side, ValuesBySample
 from proctor.metrics.warnings import (
@@ -266,7 +267,7 @@ def apply_cache_limit(check: Check, results: Results | None, run: RunMetadata | 
 def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, accept_changes: bool = False) -> Check:
     """Keep a check from passing if more than a tenth of either side has no partner.
 
-    With `accept_changes` the pairs decide, however few there are. Without any pair a check cannot fail either, because
+    With `accept_changes` the pairs decide, however few there are. Without any pair nothing is compared, because
     other samples may be harder. Only `unpaired` sides need no pairs. Samples that were chosen because they failed on
     the other side decide nothing.
     """
@@ -276,10 +277,12 @@ def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, ac
         sentence = f"{check.sentence}; but {comparison.biased}: {advice}"
         return msgspec.structs.replace(check, verdict="inconclusive", sentence=sentence, more_samples=None)
     if not comparison.samples and not comparison.unpaired:
-        same = "the same in both" if comparison.other_content else "in both"
-        advice = "check the dataset, or add --unpaired to compare the runs as two groups"
-        sentence = f"{check.sentence}; but no sample is {same}: {advice}"
-        return msgspec.structs.replace(check, verdict="inconclusive", sentence=sentence, more_samples=None)
+        advice = "run the same dataset; to compare them as two independent groups, add --unpaired"
+        sentence = f"{check.name} has no verdict, because {describe_no_pairs(comparison)}: {advice}"
+        no_difference = {"difference": None, "interval": None, "clusters": None, "baseline_n": None, "n": 0}
+        return msgspec.structs.replace(
+            check, verdict="inconclusive", sentence=sentence, more_samples=None, **no_difference
+        )
     if check.verdict != "pass" or comparison.unpaired or accept_changes:
         return check
     a, b, pairs, different = comparison.a, comparison.b, comparison.samples, len(comparison.other_content)

@@ -150,7 +150,7 @@ def select_core(matrix: Matrix, size: int) -> list[int]:
 class CoreError(NamedTuple):
     """The error of a core set on configurations that did not take part in its selection.
 
-    `random_rmse` is the error of as many items drawn at random.
+    `random_rmse` is the expected error of as many items drawn at random without replacement, which is exact.
     """
 
     rmse: float
@@ -162,23 +162,19 @@ def cross_validate_core(matrix: Matrix, size: int, seed: int = 0, folds: int = 1
     """Select the core set without some configurations, predict their pass rates, and compare; repeat for all."""
     n, k = len(matrix), len(matrix[0])
     size = min(size, k)
-    rng = random.Random(seed)
-    order = rng.sample(range(n), n)
-    errors, random_errors = [], []
+    order = random.Random(seed).sample(range(n), n)
+    errors, random_squares = [], []
     for fold in range(min(folds, n)):
         left_out = order[fold::folds]
         core = select_core([matrix[c] for c in range(n) if c not in set(left_out)], size)
         for c in left_out:
             row, truth = matrix[c], math.fsum(matrix[c]) / k
             errors.append(math.fsum(row[i] for i in core) / size - truth)
-            drawn = [rng.sample(range(k), size) for _ in range(20)]
-            random_errors += [math.fsum(row[i] for i in items) / size - truth for items in drawn]
-    largest = max(map(abs, errors))
-    return CoreError(_rms(errors), largest, _rms(random_errors))
-
-
-def _rms(values: Sequence[float]) -> float:
-    return math.sqrt(math.fsum(v * v for v in values) / len(values))
+            # The variance of the mean of `size` of k values: S² / size · (1 - size / k).
+            variance = math.fsum((value - truth) ** 2 for value in row) / max(1, k - 1)
+            random_squares.append(variance / size * (1 - size / k))
+    rmse, random_rmse = (math.sqrt(math.fsum(v) / n) for v in ([e * e for e in errors], random_squares))
+    return CoreError(rmse, max(map(abs, errors)), random_rmse)
 
 
 def fit_2pl(patterns: Sequence[Sequence[int]], steps: int = 1_000, tolerance: float = 1e-11) -> ItemModel:

@@ -96,6 +96,7 @@ def _read_document(path: Path) -> tuple[Mapping[str, Any], Sequence[Any]]:
 def _read_run(header: Mapping[str, Any], spec: Mapping[str, Any], results: tuple[EvalResult, ...]) -> ImportedRun:
     stats, summary = as_mapping(header.get("stats")), as_mapping(header.get("results"))
     total = token_count(summary.get("total_samples"))
+    total = _count_planned(spec) if total is None else total
     model = str(spec.get("model") or "")
     usage = as_mapping(stats.get("model_usage"))
     details = {
@@ -121,10 +122,21 @@ def _read_run(header: Mapping[str, Any], spec: Mapping[str, Any], results: tuple
         parse_time(stats.get("completed_at")),
         (Configuration(options={"model": model, **config} if model else dict(config)),),
         reported,
-        total if total is not None and total > len(results) else None,
+        total,
         tags,
         {key: value for key, value in details.items() if value},
     )
+
+
+def _count_planned(spec: Mapping[str, Any]) -> int | None:
+    """Return the number of samples and epochs that a log without results was to have; None if it does not say."""
+    dataset, config = as_mapping(spec.get("dataset")), as_mapping(spec.get("config"))
+    samples: int | None = len(as_list(dataset.get("sample_ids")))
+    if not samples:
+        # `samples` is the size of the dataset, of which a run may take a part.
+        is_part = any(config.get(key) is not None for key in ("limit", "sample_id"))
+        samples = None if is_part else token_count(dataset.get("samples"))
+    return samples and samples * (token_count(config.get("epochs")) or 1)
 
 
 def _read_metrics(summary: Mapping[str, Any]) -> dict[str, float]:

@@ -100,7 +100,7 @@ def _read_model_call(
     response_model = _find_value(attributes, conventions.RESPONSE_MODEL)
     if isinstance(response_model, str) and response_model != model:
         details["response_model"] = response_model
-    if (error := _read_error(span)) is not None:
+    if (error := read_span_error(span)) is not None:
         details["error"] = error
     reasons = decode_json(_find_value(attributes, conventions.FINISH_REASONS))
     if isinstance(reasons, str):
@@ -128,13 +128,14 @@ def _read_tool_call(span: SpanData) -> ToolCall:
         str(_find_value(attributes, conventions.TOOL_NAME) or span_name),
         parse_arguments(_find_value(attributes, conventions.ARGUMENTS)),
         decode_json(_find_value(attributes, conventions.RESULT)),
-        _read_error(span),
+        read_span_error(span),
         span.duration_ms,
         text_or_none(_find_value(attributes, conventions.CALL_ID)),
     )
 
 
-def _read_error(span: SpanData) -> str | None:
+def read_span_error(span: SpanData) -> str | None:
+    """Return the error of a span: its type and message; None for a span that did not fail."""
     error_type = span.attributes.get("error.type")
     if span.error is None and error_type is None:
         return None

@@ -57,7 +57,9 @@ _END_EVENTS = (
     "exec_command_end", "mcp_tool_call_end", "patch_apply_end",
     "web_search_end", "image_generation_end",
 )  # fmt: skip
-_KNOWN_EVENTS = ("task_", "turn_", "agent_reasoning", "thread_")
+_KNOWN_EVENTS = ("task_", "turn_", "agent_reasoning", "thread_", "error")
+# The session ends with one of these events, unless an answer follows.
+_FAILURES = ("error", "turn_aborted")
 # The program writes the exit code above the output of a command, or in its last line.
 _OUTPUT = re.compile(r"^Output:[ \t]*\r?$", re.MULTILINE)
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})\r?$", re.MULTILINE)
@@ -282,6 +284,7 @@ class _SessionReader:
         self._echoes = EchoMatcher()
         self._id: str | None = None
         self._is_forked = False
+        self._error: str | None = None
         self._item_handlers: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
             "message": self._add_message,
             "reasoning": lambda _, item: self._builder.add_event("reasoning", omit_keys(item, "type")),
@@ -312,7 +315,7 @@ class _SessionReader:
                     builder.add_time(as_mapping(item).get("timestamp"))
         for index, role, text in self._echoes.find_unmatched():
             builder.insert_message(index, role, text)
-        return builder.build(self._id, NAME, source)
+        return msgspec.structs.replace(builder.build(self._id, NAME, source), error=self._error)
 
     def _read_line(self, line: int, value: Any) -> None:
         fields, builder = as_mapping(value), self._builder
@@ -360,6 +363,7 @@ class _SessionReader:
         self._echoes.add_item(role, message, len(builder))
         name = "context" if role == "user" and message.is_context else None
         builder.add_message(role, message.content, name=name)
+        self._error = None if role == "assistant" else self._error
         builder.add_note(line, omit_keys(item, "type", "role", "content"))
         builder.add_note(line, {"frames": message.image_marks} if message.image_marks else {})
 
@@ -407,6 +411,10 @@ class _SessionReader:
 
     def _add_event(self, _line: int, event: Mapping[str, Any], envelope: Mapping[str, Any]) -> None:
         builder, event_type = self._builder, str(event.get("type"))
+        if event_type in _FAILURES:
+            self._error = as_text(event.get("message")) or as_text(event.get("reason")) or event_type
+        elif ECHOES.get(event_type) == "assistant":
+            self._error = None
         if event_type == "token_count":
             self._add_tokens(event)
         elif event_type in ECHOES:

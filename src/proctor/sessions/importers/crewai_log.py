@@ -54,7 +54,11 @@ def _read_log(pending: PendingSession) -> ImportedSession:
         elif as_text(rest.get("output")) is not None:
             builder.add_message("assistant", rest.pop("output"))
         builder.add_note(number, rest)
-    return builder.build(None, NAME, pending.location, pending.strays)
+    imported = builder.build(None, NAME, pending.location, pending.strays)
+    # A task that raises is never completed; the log has no other sign of it.
+    states = [entry["status"] for entry in pending.value if _is_entry(entry)]
+    error = "the last task started and was not completed" if states and states[-1] == "started" else None
+    return msgspec.structs.replace(imported, error=error)
 
 
 def _read_output(pending: PendingSession) -> ImportedSession:

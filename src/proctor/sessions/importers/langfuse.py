@@ -33,6 +33,7 @@ from proctor.sessions.importers.langfuse_rows import (
     read_observation,
 )
 from proctor.sessions.importers.otlp_wire import to_storable
+from proctor.sessions.importers.session_builder import CALL_FAILED
 from proctor.sessions.importers.trace import (
     Step,
     assemble_trace,
@@ -57,7 +58,7 @@ _TEXT_KEYS: Mapping[str, Sequence[str]] = {
 _ARGUMENTS = frozenset(("args", "kwargs"))
 # Recorded for the whole session; other fields are recorded for each trace.
 _SESSION_FIELDS = ("scores", "score_rows", "observations", "model", "models")
-_MAX_TIME = datetime.max.replace(tzinfo=UTC)
+_MIN_TIME, _MAX_TIME = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _OBSERVATION_FIELDS = frozenset((
     "id", "traceId", "parentObservationId", "type", "name", "level", "statusMessage", "startTime",
     "endTime", "completionStartTime", "createdAt", "updatedAt", "latency", "input", "output",
@@ -183,6 +184,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
         {key: value for key, value in recorded.items() if value not in (None, "", [], {})},
         dict(unknown_counts),
         is_named=True,
+        error=last.error,
     )
 
 
@@ -410,7 +412,21 @@ class _TraceReader:
             {name: value for name, value in recorded.items() if not is_blank(value)},
             dict(self._unknown_counts),
             is_named=True,
+            error=self._find_last_error(),
         )
+
+    def _find_last_error(self) -> str | None:
+        """Return the error of the outermost observation that ended last; those of tools ended nothing."""
+        rows = self._rows.observations
+        outer = [
+            row
+            for row in rows.values()
+            if as_text(row.get("parentObservationId")) not in rows and _is_conversation(row, read_observation(row)[0])
+        ]
+        last = max(
+            outer, key=lambda row: parse_time(row.get("endTime") or row.get("startTime")) or _MIN_TIME, default={}
+        )
+        return (as_text(last.get("statusMessage")) or CALL_FAILED) if last.get("level") == "ERROR" else None
 
 
 def _make_step(name: str | int, row: Mapping[str, Any]) -> Step:
@@ -425,6 +441,10 @@ def _make_step(name: str | int, row: Mapping[str, Any]) -> Step:
         is_text_only,
         read_phase(as_text(row.get("name")) or "", get_attributes(row)),
     )
+
+
+def _get_end(row: Mapping[str, Any]) -> datetime:
+    return parse_time(row.get("endTime") or row.get("startTime")) or _MIN_TIME
 
 
 def _get_type(row: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from proctor.sessions.genai.spans import (
     get_operation,
     is_container_span,
     read_span,
+    read_span_error,
 )
 from proctor.sessions.genai.values import decode_json, is_known_attribute
 from proctor.sessions.importers.content_matcher import ContentMatcher, add_instructions, fold_phases, read_phase
@@ -179,6 +180,7 @@ class Trace:
             _find_value(attributes, _OUTPUT) if last_output is None else last_output,
             {key: value for key, value in recorded.items() if value not in (None, {}, [], "")},
             {kind: count for kind, count in self._unknown_counts.items() if count},
+            error=_find_last_error(roots),
         )
 
     def _read_scores(self) -> dict[str, Any]:
@@ -191,6 +193,13 @@ class Trace:
                 name = str(fields.get("gen_ai.evaluation.name") or "score")
                 scores[name] = label if value is None else value
         return scores
+
+
+def _find_last_error(roots: Sequence[Record]) -> str | None:
+    """Return the error of the outermost span that ended last; errors before it, and of single tools, ended nothing."""
+    spans = [span for span in roots if classify_span(span.attributes) != "tool"]
+    last = max(spans, key=lambda span: span.end or span.start or 0, default=None)
+    return None if last is None else read_span_error(_to_span_data(last, ()))
 
 
 def _make_step(number: int, record: Record, logs: Sequence[Record]) -> Step:

@@ -93,7 +93,15 @@ def _build(value: Any, location: str) -> ImportedSession:
         recorded,
         unknown_counts,
         is_named=bool(recorded_id) and not session.get("events"),
+        error=_read_error(outer, trial),
     )
+
+
+def _read_error(outer: Mapping[str, Any], trial: Mapping[str, Any]) -> str | None:
+    """Return the error of an imported session, or of the trial that the session belongs to."""
+    failure = as_mapping(trial.get("error"))
+    text = ": ".join(str(failure[key]) for key in ("kind", "message") if failure.get(key))
+    return as_text(outer.get("error")) or text or None
 
 
 def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:

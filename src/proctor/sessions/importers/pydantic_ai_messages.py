@@ -53,7 +53,9 @@ class _MessageReader:
         for number, value in enumerate(pending.value, start=1):
             self._add_message(number, value)
         imported = self._builder.build(ids.pop() if len(ids) == 1 else None, NAME, pending.location, pending.strays)
-        return msgspec.structs.replace(imported, output=_find_final_result(imported))
+        is_failed = bool(messages) and messages[-1].get("finish_reason") == "error"
+        error = "the last response ended with an error" if is_failed else None
+        return msgspec.structs.replace(imported, output=_find_final_result(imported), error=error)
 
     def _add_message(self, number: int, message: Any) -> None:
         builder, rest = self._builder, dict(as_mapping(message))

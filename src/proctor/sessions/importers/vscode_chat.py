@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from proctor.records.session import ToolCall, Usage
 from proctor.sessions.genai.values import parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_values, format_epoch
 from proctor.sessions.importers.json_values import as_list, as_mapping, as_number, as_text, first_count, omit_keys, take
-from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, split_sessions
+from proctor.sessions.importers.session_builder import CALL_FAILED, PendingSession, SessionBuilder, split_sessions
 
 NAME = "vscode-chat"
 _REQUEST_KEYS = {"requestId", "message", "response"}
@@ -48,14 +50,22 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
 def _read_session(pending: PendingSession) -> ImportedSession:
     builder, recorded = SessionBuilder(), dict(as_mapping(pending.value))
-    for number, request in enumerate(take(recorded, "requests", list) or (), start=1):
+    requests = take(recorded, "requests", list) or []
+    for number, request in enumerate(requests, start=1):
         _add_request(builder, number, request)
     if title := as_text(recorded.get("customTitle")):
         recorded.setdefault("title", title)
     builder.recorded = recorded
     for name in ("creationDate", "lastMessageDate"):
         builder.add_time(_format_milliseconds(recorded.get(name)))
-    return builder.build(as_text(recorded.get("sessionId")), NAME, pending.location, pending.strays)
+    imported = builder.build(as_text(recorded.get("sessionId")), NAME, pending.location, pending.strays)
+    failure = _get_failure(requests[-1]) if requests else None
+    error = (as_text(as_mapping(failure).get("message")) or CALL_FAILED) if failure else None
+    return msgspec.structs.replace(imported, error=error)
+
+
+def _get_failure(request: Any) -> Any:
+    return as_mapping(as_mapping(request).get("result")).get("errorDetails")
 
 
 def _add_request(builder: SessionBuilder, number: int, request: Any) -> None:
@@ -78,7 +88,7 @@ def _add_request(builder: SessionBuilder, number: int, request: Any) -> None:
     usage = Usage(first_count(counts, "promptTokens"), first_count(counts, "completionTokens"))
     if (model := as_text(rest.get("modelId"))) or usage != Usage():
         builder.add_model_call((number,), model, usage)
-    if failure := as_mapping(rest.get("result")).get("errorDetails"):
+    if failure := _get_failure(rest):
         builder.add_event("error", failure)
     builder.add_note(number, rest)
 
