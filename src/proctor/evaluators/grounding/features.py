@@ -223,10 +223,10 @@ def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tupl
     if exchange:
         return exchange
     for verb, word in enumerate(words):
-        centers = _find_places(word, passage) if word.kind == "content" else []
-        if word.text in _load_roles()["symmetric"]:
+        if word.kind != "content" or word.text in _load_roles()["symmetric"] or not _follows_name(words, verb):
             continue
-        if len(centers) != 1 or not (_follows_name(words, verb) and _follows_name(passage, centers[0])):
+        centers = _find_places(word, passage)
+        if len(centers) != 1 or not _follows_name(passage, centers[0]):
             continue
         left = [item for item in words[:verb] if item.kind == "name"][-1:]
         right = [item for item in words[verb:] if item.kind == "name"][:1]
