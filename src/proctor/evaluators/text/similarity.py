@@ -14,7 +14,7 @@ from proctor.evaluators.embeddings import TextEmbedder, cosine, run_off_loop
 from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, explain_unreadable, find_symbols
 from proctor.evaluators.plain_values import to_plain
 from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.text.differences import Difference, find_difference, find_other_number
+from proctor.evaluators.text.differences import DOUBT, Difference, find_difference, find_other_number
 from proctor.evaluators.text.embedder_choice import EmbedderChoice
 from proctor.evaluators.text.negations import explain_other_negation
 from proctor.evaluators.text.similarity_value import SimilarityValue, get_ngrams, measure_similarity
@@ -257,8 +257,10 @@ class SimilarityScorer:
             reason += f", {similarity.words:.0%} of its words"
         value = similarity.value
         if value >= CHANGED_FACT_FACTOR * self._threshold and (change := _find_change(match, answer, reference)):
-            value *= CHANGED_FACT_FACTOR
             details["difference"] = change._asdict()
+            if change.kind == DOUBT and value >= self._threshold:
+                return Score.skipped(f"cannot tell: {change}; {EMBEDDER_OR_JUDGE_HINT}", details)
+            value *= CHANGED_FACT_FACTOR
             reason = f"{change}; {reason}"
         return Score(value, value >= self._threshold, reason, details)
 
