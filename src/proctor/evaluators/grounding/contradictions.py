@@ -240,14 +240,14 @@ def are_converse(sentence: Sequence[Word], passage: Sequence[Word], word: Word, 
 
 
 def _split_comparison(sentence: Sequence[Word], word: Word) -> tuple[set[str], set[str]] | None:
-    """Return the content words before a word, and those after the "than" that follows it."""
+    """Return the content words only before a word, and only after the "than" that follows it."""
     place = next((index for index, item in enumerate(sentence) if item is word), len(sentence))
     than = next((index for index in range(place, len(sentence)) if sentence[index].text == "than"), None)
     if than is None:
         return None
     parts = sentence[:place], sentence[than:]
     before, after = ({item.text for item in part if item.kind in ("content", "name")} for part in parts)
-    return before, after
+    return before - after, after - before
 
 
 def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
