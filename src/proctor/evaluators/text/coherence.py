@@ -40,7 +40,7 @@ STRAY_RANGE = (0.1, 0.35)
 # In a text with fewer words, one of them may be all that shows shuffled words.
 MIN_ORDERED_WORDS = 150
 # With fewer sentences, only a connection below this one is certain: pronouns and causes also connect sentences.
-MIN_CONNECTED_SENTENCES, MIN_UNCERTAIN_CONNECTION = 8, 0.2
+MIN_CONNECTED_SENTENCES, MIN_UNCERTAIN_CONNECTION = 8, 0.25
 # Shorter sentences are headings, list numbers or greetings.
 _MIN_WORDS = 4
 # One stray word may be a quotation or a typing error.
