@@ -239,6 +239,16 @@ def are_converse(sentence: Sequence[Word], passage: Sequence[Word], word: Word, 
     return bool(left & other_right and right & other_left) and not (left & other_left or right & other_right)
 
 
+def find_exchanged_comparison(sentence: Sequence[Word], passage: Sequence[Word]) -> tuple[str, str] | None:
+    """Return two that have changed places around the same comparison: "A is older than B", "B is older than A"."""
+    for word, than in itertools.pairwise(sentence):
+        other = next((item for item in passage if item.text == word.text), None)
+        if than.text == "than" and other and are_converse(sentence, passage, word, other):
+            left, right = _split_comparison(sentence, word) or ((), ())
+            return " ".join(sorted(left)), " ".join(sorted(right))
+    return None
+
+
 def _split_comparison(sentence: Sequence[Word], word: Word) -> tuple[set[str], set[str]] | None:
     """Return the content words only before a word, and only after the "than" that follows it."""
     place = next((index for index, item in enumerate(sentence) if item is word), len(sentence))

@@ -21,6 +21,7 @@ from proctor.evaluators.grounding.clauses import find_invented_clause, remove_si
 from proctor.evaluators.grounding.contradictions import (
     are_converse,
     find_changed_measures,
+    find_exchanged_comparison,
     find_exchanged_numbers,
     find_operands,
     find_opposites,
@@ -583,4 +584,6 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     ]
     # The numbers of two passages may be joined, so that only all of them tell which belongs to what.
     pairs_of_words += filter(None, [find_exchanged_numbers(words, passage)])
+    if not pairs_of_words:
+        pairs_of_words += filter(None, (find_exchanged_comparison(words, part) for part in near))
     return clashes + [f"{left} and {right} (exchanged)" for left, right in pairs_of_words]
