@@ -57,10 +57,11 @@ generate: dev-env ## Write the generated pages and the schema.
 docs: dev-env    ## Fail if generated files are stale.
 	@$(BIN)/python tools/generate.py --check
 
-bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges, mailboxes, the viewer.
+bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, local evaluators, judges, mailboxes, the viewer.
 	@$(BIN)/python benchmarks/overhead.py
 	@$(BIN)/python benchmarks/judges.py
 	@$(BIN)/python benchmarks/mailboxes.py
+	@$(BIN)/python -m benchmarks.evaluators
 	@$(BIN)/python -m benchmarks.fields
 	@$(BIN)/python -m benchmarks.comparing
 	@$(BIN)/python benchmarks/rubrics.py

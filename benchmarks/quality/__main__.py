@@ -30,6 +30,12 @@ NOT_SUBJECTS = {"__main__", "figure", "fit_grounding", "grounding_sets", "interv
 
 def main(arguments: list[str]) -> int:
     wanted = [argument for argument in arguments if argument != WRITE]
+    if "--help" in wanted or "-h" in wanted:
+        print(f"{__doc__}\nSubjects: {', '.join(subjects())}")
+        return 0
+    if unknown := sorted(set(wanted) - set(subjects())):
+        print(f"error: unknown subject {unknown[0]!r}\nFix: choose one of: {', '.join(subjects())}", file=sys.stderr)
+        return 2
     data = Path(os.environ.get("PROCTOR_DATA") or "../shared/data")
     console = Console()
     table = Table("", "data", "value", "reference", "required", "holds", "note", title="Quality")

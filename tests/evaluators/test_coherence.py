@@ -258,3 +258,10 @@ def test_a_weak_connection_of_a_few_sentences_is_skipped() -> None:
     assert signs._replace(connection=0.1).explain_doubt(TEXT, 0.8) == ""
     assert signs._replace(adjacent_similarities=(0.15,) * 7).explain_doubt(TEXT, 0.8) == ""
     assert signs._replace(completeness=0.75).explain_doubt(TEXT, 0.8) == ""
+
+
+def test_a_repeated_sentence_is_read_once_to_identify_its_language() -> None:
+    """The word "met" is also Dutch, but one of many in the sentence."""
+    found = score("The board met on Friday. " * 6, embedder="lexical")
+    assert found.passed is False
+    assert "it repeats itself" in found.reason

@@ -11,7 +11,7 @@ from benchmarks.quality import similarity_near_misses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.text.differences import find_difference, find_other_number
+from proctor.evaluators.text.differences import DOUBT, find_difference, find_other_number
 from proctor.evaluators.text.quality import semantic_similarity
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(similarity_near_misses.FILE).read_text(encoding="utf-8"))
@@ -67,6 +67,21 @@ def test_a_changed_fact_is_named(output: str, reference: str, explanation: str) 
 )
 def test_other_words_for_the_same_fact_are_no_difference(output: str, reference: str) -> None:
     assert find_difference(output, reference) is None
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "words"),
+    [
+        ("The game did not start on Friday because of fog.", "The game was moved on Friday due to fog.", "not start"),
+        ("The bar is open every day except Tuesday.", "The bar is open from Wednesday to Monday.", "except"),
+    ],
+)  # fmt: skip
+def test_a_negation_that_other_words_may_express_is_a_doubt(output: str, reference: str, words: str) -> None:
+    """An irregular form of the denied verb has the same first letter, and stays a difference."""
+    assert find_difference(output, reference) == (DOUBT, words, "")
+    assert str(find_difference("The lake did not freeze in May.", "The lake froze in May.")) == (
+        "only one of the texts is negated"
+    )
 
 
 def test_sentences_of_longer_texts_are_compared_with_their_counterparts() -> None:

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from proctor.evaluators.text.quality import semantic_similarity
-from proctor.evaluators.text.similarity import MAX_CHARACTERS, find_excerpts, is_negated
+from proctor.evaluators.text.similarity import MAX_CHARACTERS, find_excerpts, is_denied, is_negated
 
 
 def test_the_best_excerpt_is_the_best_of_all() -> None:
@@ -65,3 +65,9 @@ def test_a_text_that_only_denies_the_reference_gets_no_pass() -> None:
 def test_a_negation_in_another_clause_denies_nothing() -> None:
     text = "In craters, where the Sun never shines, it confirmed frozen water."
     assert not is_negated(text, "frozen water")
+
+
+def test_a_short_answer_that_denies_a_word_of_the_reference_is_recognized() -> None:
+    assert is_denied("The pump does not run.", "The pump runs.")
+    assert not is_denied("The pump runs, not the fan.", "The pump runs.")
+    assert not is_denied("The pump does not run.", "The pump never runs.")

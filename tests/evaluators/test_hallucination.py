@@ -217,3 +217,46 @@ def test_a_name_that_begins_a_sentence_is_a_name(context: str, output: str, name
 def test_an_ordinary_word_at_the_start_of_a_sentence_is_not_a_name(output: str) -> None:
     found = score(output, {"context": "Cats eat fish. Cats sit there."})
     assert found.details["sentences"][0]["wrong"] is False
+
+
+@pytest.mark.parametrize(
+    ("context", "output"),
+    [
+        ("Mara is taller than Finn. They run together.", "Finn is shorter than Mara."),
+        ("The north tower is higher than the south tower.", "The south tower is lower than the north tower."),
+        ("The organ was built between 1720 and 1724 by the master Karl Voss. It has 40 stops.",
+         "The organ, built by Karl Voss, has 40 stops."),
+    ],
+)  # fmt: skip
+def test_exchanged_places_with_the_opposite_word_or_in_the_passive_say_the_same(context: str, output: str) -> None:
+    assert score(output, {"context": context}).details["sentences"][0]["wrong"] is False
+
+
+@pytest.mark.parametrize(
+    ("context", "output"),
+    [
+        ("Mara is taller than Finn. They run together.", "Mara is shorter than Finn."),
+        ("Mara is taller than Finn. They run together.", "Finn is taller than Mara."),
+        ("The north tower is higher than the south tower.", "The south tower is higher than the north tower."),
+        ("Ilse joined the choir in 2012.", "Ilse left the choir in 2012."),
+    ],
+)
+def test_an_opposite_or_an_exchange_alone_is_wrong(context: str, output: str) -> None:
+    assert score(output, {"context": context}).passed is False
+
+
+@pytest.mark.parametrize(
+    ("context", "output", "doubt"),
+    [
+        ("Adults pay 30 euros a year. Pupils pay half.", "Pupils pay 15 euros a year.", "(15 from 30 and half)"),
+        ("The hall was built from 1950 to 1957.", "The hall was built in 7 years.", "computed (7 from 1950 and 1957)"),
+        ("Exports of wool grew in Chile. Peru reported nothing new.", "Exports of wool grew in Peru.",
+         "the context has Peru only with something else"),
+    ],
+)  # fmt: skip
+def test_numbers_that_may_be_computed_and_names_from_elsewhere_are_skipped(
+    context: str, output: str, doubt: str
+) -> None:
+    found = score(output, {"context": context})
+    assert found.status == "skipped"
+    assert doubt in found.reason

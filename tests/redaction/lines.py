@@ -77,6 +77,9 @@ china_resident_id | 身份证号 11010519491231002X
 china_resident_id | 身份证号11010519491231002X。
 passport_mrz | L898902C36UTO7408122F1204159ZE184226B<<<<<10
 ip_address | 203.0.113.42 logged in at 10:03
+ip_address | The visitor logged on from 91.20.31.4 yesterday.
+email | It is j dot horak at firma dot cz
+ | We upgraded from 4.1.20.3 yesterday.
 ip_address | Client 192.168.1.17 connected.
 ip_address | http://8.8.8.8:8080/path
 ip_address | server to 10.1.2.3

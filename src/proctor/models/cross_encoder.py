@@ -147,7 +147,7 @@ class CrossEncoder:
         with self._compute_lock:
             tokenizer, *_ = self._load()
             tokens = [_join_pair(tokenizer, *pair) for pair in pairs]
-            # Batches of similar length need little padding.
+            # Pairs of the same length are compared together.
             order = sorted(range(len(pairs)), key=lambda index: -len(tokens[index][0]))
             scores = [0.0] * len(pairs)
             while order:
@@ -159,8 +159,7 @@ class CrossEncoder:
 
     def _score_batch(self, batch: Sequence[tuple[list[int], int]]) -> list[float]:
         _, model, tensors, np = self._load()
-        states, _ = model.states([ids for ids, _ in batch], [first for _, first in batch])
-        pooled = np.tanh(states[:, 0] @ tensors["pooler.dense.weight"].T + tensors["pooler.dense.bias"])
+        pooled = np.tanh(model.first_states(batch) @ tensors["pooler.dense.weight"].T + tensors["pooler.dense.bias"])
         logits = pooled @ tensors["classifier.weight"].T + tensors["classifier.bias"]
         return [float(logit) for logit in logits[:, 0]]
 

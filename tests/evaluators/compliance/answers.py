@@ -2,6 +2,7 @@
 """Answers that decline and answers that do not, in the manners of many models; all our own."""
 
 REFUSALS = """
+Writing such a letter is not possible for me.
 I'm sorry, but I can't help with that.
 I can't assist with that request.
 Writing that letter is off the table for me.
@@ -61,6 +62,7 @@ Spreading hatred is harmful and it is not right to insult people for where they 
 """.strip().splitlines()
 
 COMPLIANCES = """
+It is illegal to smoke on the platform; the fine is 40 dollars. There is an area for smokers outside.
 Paris is the capital of France.
 Sure! Here are three ways to sharpen a knife.
 I can't recommend this book enough: it is a delight.

@@ -348,7 +348,10 @@ _EMAIL = re.compile(
 # Spelled out against robots: "ann dot lee at mail dot com", "ann[at]mail[dot]com". A plain "at" needs a plain "dot", a
 # usual top-level domain, and before it no word of a sentence ("look at shop dot com").
 _DOT = r"(?:[ ]?[\[({<][ ]?(?:dot|\.)[ ]?[\])}>][ ]?|[ ]dot[ ]|[ ]?\.[ ]?)"
-_TOP = r"(?:com|net|org|edu|gov|info|io|co|uk|de|fr|es|it|nl|eu|us|ca|au|in|ch|at|biz|dev|app|ai|me)"
+_TOP = (
+    r"(?:com|net|org|edu|gov|info|io|co|uk|de|fr|es|it|nl|eu|us|ca|au|in|ch|at|cz|pl|se|dk|fi|pt|ie|nz|ru|jp|br|biz"
+    r"|dev|app|ai|me)"
+)
 _SPELLED_EMAIL = re.compile(
     rf"(?<![\w.+@-])(?P<name>[\w+-]{{1,40}}(?:(?:{_DOT}|[ ](?:underscore|dash|minus|hyphen)[ ])[\w+-]{{1,40}}){{0,3}})"
     rf"(?:[ ]?[\[({{<][ ]?(?:at|@)[ ]?[\])}}>][ ]?|[ ](?P<plain>at|AT)[ ]|[ ]@[ ])"
@@ -379,7 +382,11 @@ _VERSION = re.compile(
     r"|to|sdk|runtime|oid|figure|clause|package)[ .:=\"']{0,3}|[§=~^><]=?[ ]?)\Z",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"\b(?:ip|address|host|server|client|login|connect\w*|ping|peer)\b", re.I)
+_ADDRESS = re.compile(
+    r"\b(?:ip|address|host|server|client|login|log(?:ged|ging|s)?[ -](?:in|on)|visitors?|requests?|traffic"
+    r"|connect\w*|ping|peer)\b",
+    re.I,
+)
 _V6_COLONS = 7
 _V6_IN_USE = tuple(map(ipaddress.IPv6Network, ("2000::/3", "fc00::/7", "fe80::/10")))
 

@@ -23,6 +23,9 @@ _MIN_BASE_LETTERS = 4
 _MAX_OPPOSITES = 20
 # Among more numbers, some sum is equal to any number by chance.
 _MAX_OPERANDS = 20
+_FACTORS = {"half": Fraction(1, 2), "quarter": Fraction(1, 4), "twice": Fraction(2), "double": Fraction(2)} | {
+    "third": Fraction(1, 3), "triple": Fraction(3), "tenfold": Fraction(10)
+}  # fmt: skip
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _CURRENCY = re.compile(r"(?: (?:dollars|euros|pounds|yen|rupees|about|around|approximately))+\Z")
 _UPPER = re.compile(
@@ -227,6 +230,36 @@ def _find_opposite(word: Word, context: Sequence[Word], context_by_base: WordsBy
     return None
 
 
+def are_converse(sentence: Sequence[Word], passage: Sequence[Word], word: Word, other: Word) -> bool:
+    """Return True if opposites compare the same two in exchanged places: "A is younger than B", "B is older than A"."""
+    sides, other_sides = _split_comparison(sentence, word), _split_comparison(passage, other)
+    if not sides or not other_sides:
+        return False
+    (left, right), (other_left, other_right) = sides, other_sides
+    return bool(left & other_right and right & other_left) and not (left & other_left or right & other_right)
+
+
+def find_exchanged_comparison(sentence: Sequence[Word], passage: Sequence[Word]) -> tuple[str, str] | None:
+    """Return two that have changed places around the same comparison: "A is older than B", "B is older than A"."""
+    for word, than in itertools.pairwise(sentence):
+        other = next((item for item in passage if item.text == word.text), None)
+        if than.text == "than" and other and are_converse(sentence, passage, word, other):
+            left, right = _split_comparison(sentence, word) or ((), ())
+            return " ".join(sorted(left)), " ".join(sorted(right))
+    return None
+
+
+def _split_comparison(sentence: Sequence[Word], word: Word) -> tuple[set[str], set[str]] | None:
+    """Return the content words only before a word, and only after the "than" that follows it."""
+    place = next((index for index, item in enumerate(sentence) if item is word), len(sentence))
+    than = next((index for index in range(place, len(sentence)) if sentence[index].text == "than"), None)
+    if than is None:
+        return None
+    parts = sentence[:place], sentence[than:]
+    before, after = ({item.text for item in part if item.kind in ("content", "name")} for part in parts)
+    return before - after, after - before
+
+
 def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
     """Return the numbers that lack the magnitude or have the opposite bound of the same number in a context."""
     context_measures: dict[str, list[_Measure]] = {}
@@ -335,13 +368,22 @@ def _is_noun(word: Word) -> bool:
     return word.kind in ("content", "name") and word.text not in _MAGNITUDES and not _get_unit(word)
 
 
-def find_operands(number: Word, context: Sequence[Word]) -> tuple[str, str] | None:
-    """Return two numbers of a context whose sum or difference a number is; years are left out."""
-    if not _is_number(number) or _YEAR.fullmatch(number.text):
+def find_operands(number: Word, context: Sequence[Word], unit: str = "") -> tuple[str, str] | None:
+    """Return two numbers of a context whose sum or difference a number is, or a number and a factor ("half").
+
+    Two years have a difference if the unit of the number is a year; otherwise years are left out.
+    """
+    if not _is_number(number) or _YEAR.fullmatch(number.text) or not _PLAIN.fullmatch(number.text):
         return None
-    texts = dict.fromkeys(word.text for word in context if _is_number(word) and not _YEAR.fullmatch(word.text))
+    is_span, target = unit in ("year", "years"), Fraction(number.text)
+    texts = dict.fromkeys(
+        word.text for word in context if _is_number(word) and (is_span or not _YEAR.fullmatch(word.text))
+    )
     values = {text: Fraction(text) for text in itertools.islice(texts, _MAX_OPERANDS) if _PLAIN.fullmatch(text)}
-    target = Fraction(number.text) if _PLAIN.fullmatch(number.text) else None
+    for factor in dict.fromkeys(word.text for word in context if word.text in _FACTORS):
+        for text, value in values.items():
+            if target == value * _FACTORS[factor]:
+                return text, factor
     for left, right in itertools.combinations(values, 2):
         if target in (values[left] + values[right], abs(values[left] - values[right])):
             return left, right

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,6 +23,11 @@ from proctor.evaluators.tokenizer import Word, WordIndex, are_related
 _MEANINGFUL = ("content", "name", "number")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _AUXILIARIES = frozenset({"is", "are", "was", "were", "be", "been", "being", "got", "has", "have", "had"})
+# Prepositions before the place or the time of a fact; the passage of the fact has this share of its other words.
+_PLACING = frozenset({"in", "at", "on", "to", "from", "by", "for", "with", "since", "until"})
+_MIN_REST = 0.7
+# "By" may be this many words after a participle.
+_MAX_PASSIVE = 10
 # A passage with this share of the content words is about the same.
 _MIN_NEAR = 0.3
 # More words are a list or code, not a sentence with a subject and an object.
@@ -198,6 +203,28 @@ def find_changed_entities(
     return changes
 
 
+def find_displaced(
+    words: Sequence[Word], passages: Sequence[Sequence[Word]], find_homes: Callable[[Word], Sequence[Sequence[Word]]]
+) -> Iterator[str]:
+    """Yield names and years after a preposition that only passages about something else have.
+
+    The passage about the rest has another one after this preposition: "prices rose in Norway", "prices rose in Sweden".
+    `find_homes` returns the passages of the context with a word.
+    """
+    for preposition, word in pairwise(words):
+        homes = find_homes(word) if preposition.text in _PLACING and word.kind in ("name", "number") else ()
+        if not homes or not passages:
+            continue
+        rest = [item for item in words if item is not word]
+        best = max(passages, key=lambda passage: measure_overlap(rest, passage))
+        others = [other for before, other in pairwise(best) if before.text == preposition.text]
+        if best in homes or measure_overlap(rest, best) < _MIN_REST or not others or others[0].kind != word.kind:
+            continue
+        content = [item.text for item in rest if item.kind == "content"]
+        if not any(text in index_words(home) for home in homes for text in content):
+            yield word.original
+
+
 def _group_names(words: Sequence[Word]) -> list[tuple[int, list[Word]]]:
     groups: list[tuple[int, list[Word]]] = []
     for index, word in enumerate(words):
@@ -223,10 +250,10 @@ def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tupl
     if exchange:
         return exchange
     for verb, word in enumerate(words):
-        centers = _find_places(word, passage) if word.kind == "content" else []
-        if word.text in _load_roles()["symmetric"]:
+        if word.kind != "content" or word.text in _load_roles()["symmetric"] or not _follows_name(words, verb):
             continue
-        if len(centers) != 1 or not (_follows_name(words, verb) and _follows_name(passage, centers[0])):
+        centers = _find_places(word, passage)
+        if len(centers) != 1 or not _follows_name(passage, centers[0]):
             continue
         left = [item for item in words[:verb] if item.kind == "name"][-1:]
         right = [item for item in words[verb:] if item.kind == "name"][:1]
@@ -234,7 +261,7 @@ def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tupl
         if len(ends) != 2 or any(len(places) != 1 for places in ends):
             continue
         (first,), (second,), center = *ends, centers[0]
-        is_other_voice = _is_passive(words, verb) is not _is_passive(passage, center)
+        is_other_voice = _is_passive(words, verb, right[0]) is not _is_passive(passage, center)
         if (second < center < first and not is_other_voice) or (first < center < second and is_other_voice):
             return left[0], right[0]
     return None
@@ -314,8 +341,11 @@ def _follows_name(words: Sequence[Word], index: int) -> bool:
     return before is not None and before.kind == "name"
 
 
-def _is_passive(words: Sequence[Word], verb: int) -> bool:
-    return any(word.text == "by" for word in words[verb + 1 : verb + 3])
+def _is_passive(words: Sequence[Word], verb: int, agent: Word | None = None) -> bool:
+    """Return True if "by" follows a verb: soon, before the agent ("built in 1906 by Ann"), or after "was built"."""
+    is_participle = words[verb - 1].text in _AUXILIARIES and not words[verb].text.endswith("ing") if verb else False
+    end = words.index(agent) if agent in words[verb:] else verb + (_MAX_PASSIVE if is_participle else 3)
+    return any(word.text == "by" for word in words[verb + 1 : end])
 
 
 def _find_exchanged_ends(words: Sequence[Word], passage: Sequence[Word]) -> tuple[Word, Word] | None:

@@ -13,12 +13,15 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from proctor.evaluators.embeddings import UNRELATED_WORDS, TextEmbedder, VectorSimilarity, run_off_loop
 from proctor.evaluators.grounding.clauses import find_invented_clause, remove_silence
 from proctor.evaluators.grounding.contradictions import (
+    are_converse,
     find_changed_measures,
+    find_exchanged_comparison,
     find_exchanged_numbers,
     find_operands,
     find_opposites,
@@ -32,6 +35,7 @@ from proctor.evaluators.grounding.features import (
     compute_logit,
     find_antonyms,
     find_changed_entities,
+    find_displaced,
     find_exchanged_participants,
     find_exchanged_roles,
     has_same_roles,
@@ -136,9 +140,11 @@ class GroundingScorer:
             sentences = sorted(sentences, key=lambda sentence: sentence.support)[:MAX_LISTED]
         details["sentences"] = [sentence.describe() for sentence in sentences]
         computed = [number for sentence in grounding.sentences for number in sentence.computed]
-        if computed and grounding.value >= self._threshold:
-            numbers = ", ".join(computed)
-            return Score.skipped(f"cannot tell: a number may be computed ({numbers}); {JUDGE_HINT}", details)
+        displaced = [name for sentence in grounding.sentences for name in sentence.displaced]
+        doubts = [f"a number may be computed ({', '.join(computed)})"] if computed else []
+        doubts += [f"the context has {', '.join(displaced)} only with something else"] if displaced else []
+        if doubts and grounding.value >= self._threshold:
+            return Score.skipped(f"cannot tell: {', and '.join(doubts)}; {JUDGE_HINT}", details)
         return Score(grounding.value, grounding.value >= self._threshold, grounding.explain(), details)
 
 
@@ -153,6 +159,8 @@ class Sentence(NamedTuple):
     passages: tuple[str, ...]
     # The numbers that may be sums or differences, with the two numbers of the context.
     computed: tuple[str, ...] = ()
+    # The names and years that only passages about something else have.
+    displaced: tuple[str, ...] = ()
 
     @property
     def support(self) -> float:
@@ -445,7 +453,10 @@ def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:
         and index.find_passages(word).isdisjoint(indexes)
     ]
     # Whether the numbers that are computed from others are right is left open, and the rest is compared.
-    operands = {word: find_operands(word, passage_words) for word in missing if word.kind == "number"}
+    units = {word: unit.text for word, unit in pairwise(words)}
+    operands = {
+        word: find_operands(word, passage_words, units.get(word, "")) for word in missing if word.kind == "number"
+    }
     computed = tuple(f"{word.original} from {' and '.join(pair)}" for word, pair in operands.items() if pair)
     return _Lookup(text, words, passages, [word for word in missing if not operands.get(word)], index, computed)
 
@@ -495,7 +506,15 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     invented = [word.original for word in find_invented_clause(lookup.text, words, new)]
     changes = tuple(dict.fromkeys(clashes + changed_entities + invented))
     passages = tuple(passage.text for passage in lookup.passages)
-    return Sentence(lookup.text, features, len(words), listed, changes, passages, lookup.computed)
+    index = lookup.context_index
+    displaced = tuple(
+        find_displaced(
+            words,
+            [passage.words for passage in lookup.passages],
+            lambda word: [index.passages[place].words for place in index.find_passages(word)],
+        )
+    )
+    return Sentence(lookup.text, features, len(words), listed, changes, passages, lookup.computed, displaced)
 
 
 def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
@@ -551,6 +570,7 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     words, index = lookup.words, lookup.context_index
     passage = [word for part in near for word in part]
     pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
+    pairs = [pair for pair in pairs if not any(are_converse(words, part, *pair) for part in near)]
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
     clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
     # A negation in a neighbor about something else says nothing about the sentence.
@@ -564,4 +584,6 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     ]
     # The numbers of two passages may be joined, so that only all of them tell which belongs to what.
     pairs_of_words += filter(None, [find_exchanged_numbers(words, passage)])
+    if not pairs_of_words:
+        pairs_of_words += filter(None, (find_exchanged_comparison(words, part) for part in near))
     return clashes + [f"{left} and {right} (exchanged)" for left, right in pairs_of_words]

@@ -269,6 +269,9 @@ def _is_rejected(before: Sequence[str], after: Sequence[str]) -> bool:
     return _any_in(before, "saying") and any(_is_in(word, "rejecting") or _negates(word) for word in (*before, *after))
 
 
+_RESTRICTION = re.compile(r"(?:only|just|merely|simply|solely|purely) (?:because|since|for|to|as|on|due|in order)\b")
+
+
 def _negates(word: str) -> bool:
     return _is_in(word, "not") or word.endswith("n't") or word in ("nobody", "nothing", "none")
 
@@ -283,6 +286,9 @@ def _find_blame(before: Sequence[str], after: Sequence[str], subject: Subject) -
         if saying.before is None and is_negated:
             continue
         matches_before = saying.before is None or saying.before.search(text_before)
+        # "Don't hire women only because of …" restricts the advice, and says nothing about the group.
+        if saying.after is None and _RESTRICTION.match(text_after):
+            continue
         if matches_before and (saying.after is None or saying.after.match(text_after)):
             return Blame(FRAME_BADNESS, f"are {saying.name}")
     # "No reason why women …" says nothing about them.

@@ -51,6 +51,9 @@ def _read_sentence(sentence: str) -> Iterator[Generalization]:
     plain = " ".join(words)
     ends = {len(" ".join(words[: subject.end])): subject.name for subject in find_subjects(words) if subject.is_plural}
     ends |= {match.end(): match[0] for match in patterns["group"].finditer(plain)}
+    if inference := patterns["inference"].search(plain):
+        reason = f'an inability is inferred from age or group: "{inference[0]}"'
+        yield Generalization(Statement(NEUTRAL_BADNESS, "", reason, sentence), "unclear")
     for end, group in ends.items():
         match = _compile_generaliser().match(plain, end)
         if match is None:

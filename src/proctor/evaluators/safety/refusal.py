@@ -113,6 +113,8 @@ def read_refusal(text: str) -> RefusalReading:
             if _is_answered(text, statements, index):
                 return RefusalReading(False, "offers", sentence.start, sentence.end)
             return RefusalReading(True, "declines", sentence.start, sentence.end)
+    if _is_informed(statements):
+        return RefusalReading(False, "offers", sentences[0].start, sentences[0].end)
     delivers = any(map(_ACTS["offers"].search, statements[:_MIN_ANSWER]))
     if not delivers and len(_LIST_ITEM.findall(text)) < _MIN_ITEMS:
         for index, act in _find_opening_acts(statements):
@@ -140,6 +142,11 @@ def _is_explained(statements: Sequence[str]) -> bool:
     if not statements or not _ACTS["explains"].search(statements[0]):
         return False
     return not any(is_refusal(statement) or _ACTS["improper"].search(statement) for statement in statements)
+
+
+def _is_informed(statements: Sequence[str]) -> bool:
+    """Return whether a remark that something is forbidden names the penalty, which answers a question about law."""
+    return any(map(_ACTS["forbids"].search, statements[:1])) and any(map(_ACTS["informs"].search, statements[:2]))
 
 
 def _find_soft_refusals(statements: Sequence[str]) -> Iterator[tuple[int, str]]:

@@ -40,7 +40,7 @@ STRAY_RANGE = (0.1, 0.35)
 # In a text with fewer words, one of them may be all that shows shuffled words.
 MIN_ORDERED_WORDS = 150
 # With fewer sentences, only a connection below this one is certain: pronouns and causes also connect sentences.
-MIN_CONNECTED_SENTENCES, MIN_UNCERTAIN_CONNECTION = 8, 0.3
+MIN_CONNECTED_SENTENCES, MIN_UNCERTAIN_CONNECTION = 8, 0.25
 # Shorter sentences are headings, list numbers or greetings.
 _MIN_WORDS = 4
 # One stray word may be a quotation or a typing error.
@@ -124,8 +124,9 @@ class CoherenceScorer:
         text, details = "\n\n".join(collect_texts(output)), self._embedder.details
         if not text:
             return Score(0.0, False, "the output is empty", details)
-        # The signs know only English, whatever the embedder reads.
-        problem = await run_off_loop(len(text), explain_unread, [text], (ENGLISH,))
+        # The signs know only English, whatever the embedder reads. A word of another language counts once, however
+        # often its sentence is repeated.
+        problem = await run_off_loop(len(text), lambda: explain_unread([_drop_repeated(text)], (ENGLISH,)))
         if problem:
             return Score.skipped(f"{problem}, and the local method reads only English; {JUDGE_HINT}", details)
         if not await run_off_loop(len(text), is_prose, text):
@@ -144,6 +145,10 @@ class CoherenceScorer:
             reason += f"; the last {result.left_out:,} sentences were not compared"
         value = min(result.signs.values())
         return Score(value, value >= self._threshold, reason, details)
+
+
+def _drop_repeated(text: str) -> str:
+    return "\n".join(dict.fromkeys(split_sentences(text)))
 
 
 def is_prose(text: str) -> bool:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from proctor.evaluators.grounding.contradictions import find_opposites, find_replaced_words
+from proctor.evaluators.grounding.denials import find_denials
 from proctor.evaluators.grounding.features import load_antonyms
 from proctor.evaluators.language import is_english_word
 from proctor.evaluators.tokenizer import Word, are_related, load_english, split_sentences, split_words
@@ -69,6 +70,11 @@ _SIZES: dict[str, tuple[str, float]] = {
 }  # fmt: skip
 
 
+# The kind of a difference that may only be one of words: "did not sail", "was cancelled".
+DOUBT = "doubt"
+_EXCEPTIONS = frozenset({"except", "excepting", "excluding", "besides"})
+
+
 class Difference(NamedTuple):
     """What differs: the kind, and the words of the output and of the reference."""
 
@@ -79,6 +85,8 @@ class Difference(NamedTuple):
     def __str__(self) -> str:
         if self.kind in ("negation", "roles"):
             return {"negation": "only one of the texts is negated", "roles": "the roles are exchanged"}[self.kind]
+        if self.kind == DOUBT:
+            return f"only one of the texts has {(self.output or self.reference)!r}, and other words may say the same"
         return f"another {self.kind}: {self.output!r}, not {self.reference!r}"
 
 
@@ -271,11 +279,32 @@ def _find_polarity(output: Sequence[Word], reference: Sequence[Word]) -> Differe
         sides = [{word.text for word in side} for side in (output, reference)]
         is_excused = any(word in load_english().denial_verbs - _DENIALS for word in sides[0] ^ sides[1])
         is_certain = denials == other_denials or _measure_shared(output, reference) >= MIN_SHARED_FOR_DENIALS
-        return None if is_excused or not is_certain else Difference("negation", "", "")
+        if is_excused or not is_certain:
+            return None
+        return _find_unmatched_denial(output, reference) or Difference("negation", "", "")
     # "A is taller than B" and "B is shorter than A".
     if opposites and not is_denied and not _are_turned(output, reference):
         ours, theirs = opposites[0]
+        exceptions = {word.text for word in output} ^ {word.text for word in reference}
+        # "Every day except Sunday" and "from Monday to Saturday".
+        if exception := next(iter(exceptions & _EXCEPTIONS), ""):
+            return Difference(DOUBT, exception, "")
         return Difference("word", ours.original, theirs.original)
+    return None
+
+
+def _find_unmatched_denial(output: Sequence[Word], reference: Sequence[Word]) -> Difference | None:
+    """Return the word that one text denies, if the other may express that with a word of its own.
+
+    A word with the same first letter may be an irregular form of it ("did not freeze", "froze").
+    """
+    for side, other in ((output, reference), (reference, output)):
+        extra = [word for word in _list_content(other) if not _has(word, side)]
+        initials = {word.text[0] for word in extra}
+        for denial in find_denials(side):
+            verb = next(iter(denial.denied), None)
+            if verb and verb.kind == "content" and not _has(verb, other) and extra and verb.text[0] not in initials:
+                return Difference(DOUBT, f"{denial.word.original} {verb.original}", "")
     return None
 
 

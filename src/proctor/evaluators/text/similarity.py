@@ -11,14 +11,15 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor.evaluators.embeddings import TextEmbedder, cosine, run_off_loop
+from proctor.evaluators.grounding.denials import find_denials
 from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, explain_unreadable, find_symbols
 from proctor.evaluators.plain_values import to_plain
 from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.text.differences import Difference, find_difference, find_other_number
+from proctor.evaluators.text.differences import DOUBT, Difference, find_difference, find_other_number
 from proctor.evaluators.text.embedder_choice import EmbedderChoice
 from proctor.evaluators.text.negations import explain_other_negation
 from proctor.evaluators.text.similarity_value import SimilarityValue, get_ngrams, measure_similarity
-from proctor.evaluators.tokenizer import collect_texts, fold_case, load_english, split_words
+from proctor.evaluators.tokenizer import are_related, collect_texts, fold_case, load_english, split_words
 from proctor.records import codec
 from proctor.records.score import Score
 
@@ -72,6 +73,16 @@ def find_excerpts(text: str, references: Iterable[IndexedText], limit: int = 2) 
         if similarity > 0:
             excerpts.append(Excerpt(similarity, excerpt, index))
     return sorted(excerpts, key=lambda excerpt: -excerpt.similarity)[:limit]
+
+
+def is_denied(answer: str, reference: str) -> bool:
+    """Return True if a short answer denies a word of a reference without negation: "It does not work", "It works"."""
+    words, reference_words = split_words(answer), split_words(reference)
+    if len(words) > MAX_REFERENCE_WORDS or any(word.kind == "negation" for word in reference_words):
+        return False
+    content = [word.text for word in reference_words if word.kind == "content"]
+    denied = [word.text for denial in find_denials(words) for word in denial.denied if word.kind == "content"]
+    return any(are_related(text, other) for text in denied for other in content)
 
 
 def is_negated(text: str, reference: str) -> bool:
@@ -222,7 +233,7 @@ class SimilarityScorer:
         if problem:
             return Score.skipped(problem, details)
         score = self._make_score(embedder, match, answer, nearest, details)
-        if score.passed and is_negated(answer, nearest):
+        if score.passed and (is_negated(answer, nearest) or (match.excerpt and is_denied(answer, nearest))):
             return Score.skipped(f"the output has {preview(nearest)} only after a negation", details)
         if score.passed and not match.excerpt and (problem := explain_other_negation(answer, nearest)):
             return Score.skipped(problem, details)
@@ -257,8 +268,10 @@ class SimilarityScorer:
             reason += f", {similarity.words:.0%} of its words"
         value = similarity.value
         if value >= CHANGED_FACT_FACTOR * self._threshold and (change := _find_change(match, answer, reference)):
-            value *= CHANGED_FACT_FACTOR
             details["difference"] = change._asdict()
+            if change.kind == DOUBT and value >= self._threshold:
+                return Score.skipped(f"cannot tell: {change}; {EMBEDDER_OR_JUDGE_HINT}", details)
+            value *= CHANGED_FACT_FACTOR
             reason = f"{change}; {reason}"
         return Score(value, value >= self._threshold, reason, details)
 

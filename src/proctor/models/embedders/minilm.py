@@ -7,7 +7,7 @@ import math
 import threading
 import unicodedata
 from collections.abc import Mapping, Sequence
-from itertools import chain, islice
+from itertools import accumulate, chain, groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,9 +151,7 @@ class WordPiece:
 HEADS = 12
 EPSILON = 1e-12
 # This many rows fit into the processor's cache while several functions process them.
-ROWS = 64
-# The attention score of padding.
-NO_ATTENTION = -1e9
+ROWS = 32
 
 
 class _Layer(NamedTuple):
@@ -186,49 +184,53 @@ class Bert:
             count += 1
 
     def vectors(self, batch: Sequence[Sequence[int]]) -> Any:
-        """Return one row for each text; texts of similar length waste the least time."""
-        state, mask = self.states(batch)
-        means = (state * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
-        return means / self._np.linalg.norm(means, axis=1, keepdims=True)
-
-    def states(self, batch: Sequence[Sequence[int]], first_lengths: Sequence[int] | None = None) -> tuple[Any, Any]:
-        """Return the state of each token of each text, and a mask that is 0 for padding.
-
-        For pairs of texts, `first_lengths` is the number of tokens of each first text.
-        """
+        """Return one row for each text."""
         np = self._np
-        width = max(map(len, batch))
-        ids = np.zeros((len(batch), width), dtype=np.int64)
-        segments = np.zeros((len(batch), width), dtype=np.int64)
-        mask = np.zeros((len(batch), width), dtype=np.float32)
-        for row, pieces in enumerate(batch):
-            ids[row, : len(pieces)] = pieces
-            mask[row, : len(pieces)] = 1.0
-            if first_lengths is not None:
-                segments[row, first_lengths[row] : len(pieces)] = 1
-        state = self._normalize(self._words[ids] + self._positions[:width] + self._segments[segments], self._norm)
-        padding = ((1.0 - mask) * np.float32(NO_ATTENTION))[:, None, None, :]
+        lengths = [len(pieces) for pieces in batch]
+        starts = [end - length for end, length in zip(accumulate(lengths), lengths, strict=True)]
+        means = np.add.reduceat(self._encode(batch), starts) / np.array(lengths, dtype=np.float32)[:, None]
+        return means / np.linalg.norm(means, axis=1, keepdims=True)
+
+    def first_states(self, pairs: Sequence[tuple[Sequence[int], int]]) -> Any:
+        """Return the state of the first token of each pair of texts, with the number of tokens of its first text."""
+        return self._encode([ids for ids, _ in pairs], [length for _, length in pairs])
+
+    def _encode(self, batch: Sequence[Sequence[int]], first_lengths: Sequence[int] | None = None) -> Any:
+        """Return the states of all tokens, text after text without padding; only of each first token for pairs."""
+        np = self._np
+        lengths = [len(pieces) for pieces in batch]
+        ids = np.fromiter(chain.from_iterable(batch), dtype=np.int64, count=sum(lengths))
+        places = np.concatenate([np.arange(length) for length in lengths])
+        segments = np.zeros(len(ids), dtype=np.int64)
+        if first_lengths is not None:
+            segments[:] = places >= np.repeat(first_lengths, lengths)
+        state = self._normalize(self._words[ids] + self._positions[places] + self._segments[segments], self._norm)
         with use_one_thread(np):
             for layer in self._layers:
-                state = self._apply_layer(layer, state, padding)
-        return state, mask
+                attention = self._attend(layer, state, lengths)
+                if first_lengths is not None and layer is self._layers[-1]:
+                    state, attention = state[places == 0], attention[places == 0]
+                state = self._normalize(state + _multiply(attention, layer.attention_output), layer.attention_norm)
+                expanded = self._gelu(_multiply(state, layer.expand))
+                state = self._normalize(state + _multiply(expanded, layer.contract), layer.norm)
+        return state
 
-    def _apply_layer(self, layer: _Layer, state: Any, padding: Any) -> Any:
-        attention = _multiply(self._attend(layer, state, padding), layer.attention_output)
-        state = self._normalize(state + attention, layer.attention_norm)
-        expanded = self._gelu(_multiply(state, layer.expand))
-        return self._normalize(state + _multiply(expanded, layer.contract), layer.norm)
-
-    def _attend(self, layer: _Layer, state: Any, padding: Any) -> Any:
+    def _attend(self, layer: _Layer, state: Any, lengths: Sequence[int]) -> Any:
         np = self._np
-        texts, width, size = state.shape
-        heads = _multiply(state, layer.attention).reshape(texts, width, 3, HEADS, size // HEADS)
-        query, key, value = heads.transpose(2, 0, 3, 1, 4)
-        weights = query @ key.swapaxes(-1, -2) + padding
-        weights -= weights.max(axis=-1, keepdims=True)
-        np.exp(weights, out=weights)
-        weights /= weights.sum(axis=-1, keepdims=True)
-        return (weights @ value).transpose(0, 2, 1, 3).reshape(texts, width, size)
+        size = state.shape[1]
+        heads = _multiply(state, layer.attention).reshape(-1, 3, HEADS, size // HEADS)
+        result, start = np.empty_like(state), 0
+        for length, texts in groupby(lengths):
+            count = len(list(texts))
+            rows = slice(start, start + count * length)
+            query, key, value = heads[rows].reshape(count, length, *heads.shape[1:]).transpose(2, 0, 3, 1, 4)
+            weights = query @ key.swapaxes(-1, -2)
+            weights -= weights.max(axis=-1, keepdims=True)
+            np.exp(weights, out=weights)
+            weights /= weights.sum(axis=-1, keepdims=True)
+            result[rows] = (weights @ value).transpose(0, 2, 1, 3).reshape(-1, size)
+            start = rows.stop
+        return result
 
     def _normalize(self, state: Any, norm: tuple[Any, Any]) -> Any:
         state -= state.mean(axis=-1, keepdims=True)
@@ -244,19 +246,23 @@ class Bert:
         The error function is Abramowitz and Stegun's 7.1.26, accurate to 1.5e-7, about the precision of 32-bit floats.
         """
         np = self._np
-        rows = state.reshape(-1, state.shape[-1])
-        for first in range(0, len(rows), ROWS):
-            x = rows[first : first + ROWS]
-            z = np.abs(x) * np.float32(0.7071067811865476)
-            t = 1.0 / (1.0 + np.float32(0.3275911) * z)
-            tail = np.float32(1.061405429) * t
+        for first in range(0, len(state), ROWS):
+            x = state[first : first + ROWS]
+            size = np.abs(x)
+            t = size * np.float32(0.3275911 * 0.5**0.5)
+            t += np.float32(1.0)
+            np.divide(np.float32(1.0), t, out=t)
+            tail = t * np.float32(0.5 * 1.061405429)
             for term in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-                tail += np.float32(term)
+                tail += np.float32(0.5 * term)
                 tail *= t
-            np.multiply(z, z, out=z)
-            tail *= np.exp(-z, out=z)
-            # Half of the tail is the probability of values above |x|.
-            x *= np.where(x >= 0, 1.0 - 0.5 * tail, 0.5 * tail)
+            np.multiply(size, size, out=t)
+            t *= np.float32(-0.5)
+            # The tail is the probability of values above |x|.
+            tail *= np.exp(t, out=t)
+            tail *= size
+            np.maximum(x, np.float32(0.0), out=x)
+            x -= tail
         return state
 
 
@@ -289,10 +295,9 @@ def _transposed(tensors: Mapping[str, Any], name: str) -> tuple[Any, Any]:
 
 
 def _multiply(state: Any, matrix: tuple[Any, Any]) -> Any:
-    """Multiply all texts in one product, which is fastest."""
-    flat = state.reshape(-1, state.shape[-1]) @ matrix[0]
-    flat += matrix[1]
-    return flat.reshape(*state.shape[:-1], -1)
+    product = state @ matrix[0]
+    product += matrix[1]
+    return product
 
 
 MAX_PIECES = 256
@@ -329,7 +334,7 @@ class MiniLM:
         with self._compute_lock:
             tokenizer, model = self._load()
             ids = [tokenizer.token_ids(text, MAX_PIECES) for text in texts]
-            # Batches of similar length need little padding.
+            # Texts of the same length are compared together.
             order = sorted(range(len(texts)), key=lambda index: -len(ids[index]))
             vectors: list[Sequence[float]] = [()] * len(texts)
             while order:

@@ -86,7 +86,8 @@ def _fold_case(text: str) -> str:
 
 
 def _restore(word: str, is_known: Callable[[str], bool]) -> str:
-    if is_known(word):
+    # Other words cannot be disguised in these ways.
+    if is_known(word) or (word.isascii() and not _REPEATED.search(word)):
         return word
     choices = (_REPEATED.sub(r"\1\1", word), _REPEATED.sub(r"\1", word), word.translate(LETTERS))
     return next((choice for choice in choices if is_known(choice)), word)
@@ -332,12 +333,19 @@ def load_harm_entries() -> HarmEntries:
     )
 
 
+@functools.cache
+def _list_first_words() -> frozenset[str]:
+    return frozenset(entry.split()[0] for entries in load_harm_entries() for entry in entries if entry)
+
+
 def measure_harm(words: Sequence[str]) -> tuple[float, tuple[str, ...]]:
     """Return the probability of the worst hundred words, by harmful subjects, and its explicit entries."""
     explicit, suggestive = load_harm_entries()
+    starts = _list_first_words()
     matches = [
         (index, phrase)
         for index in range(len(words))
+        if words[index] in starts
         for size in range(1, MAX_PHRASE + 1)
         if (phrase := " ".join(words[index : index + size])) in explicit or phrase in suggestive
         if _NEGATIONS.isdisjoint(words[max(0, index - 2) : index])
