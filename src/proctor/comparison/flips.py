@@ -64,9 +64,9 @@ def _find_scores(side: Side, evaluator: str) -> ValuesBySample:
 
 def _rate_evaluator(side: Side, evaluator: str) -> ValuesBySample:
     """Return the share of the epochs of each sample that pass an evaluator; errors count as not passed."""
-    if side.results is None:
+    figures = side.read_figures()
+    if side.results is None or figures is None:
         return {}
-    figures = side.results.figures()
     passed: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for name, value, outcome in zip(

@@ -51,15 +51,19 @@ def slice_samples(samples: Iterable[Sample[Any, Any]], key: str) -> Slicing:
     More than 12 different numbers become at most 5 ranges with about the same number of samples. The first of several
     samples with the same id counts.
     """
-    values: dict[str, list[Any]] = {}
-    seen: dict[str, Sample[Any, Any]] = {}
+    # Tuples, because Python's garbage collector does not visit tuples of strings and numbers again and again.
+    values: dict[str, tuple[Any, ...]] = {}
+    unusable: list[Sample[Any, Any]] = []
+    is_usable = False
     for sample in samples:
         if sample.id not in values:
-            seen[sample.id] = sample
-            values[sample.id] = list_values(sample.metadata, key)
+            values[sample.id] = own_values = tuple(list_values(sample.metadata, key))
+            if any(isinstance(value, Mapping) for value in own_values) or not (is_usable or own_values):
+                unusable.append(sample)
+            is_usable = is_usable or bool(own_values)
     known_values = [value for found in values.values() for value in found]
     if not known_values or any(isinstance(value, Mapping) for value in known_values):
-        problem = unknown_key_problem(key, seen.values())
+        problem = unknown_key_problem(key, unusable)
         raise ConfigError(problem.what, where="by", fix=problem.fix)
     is_overlapping = any(len(found) > 1 for found in values.values())
     numbers = [as_finite(value) for value in known_values]
@@ -123,10 +127,10 @@ def slice_results(
     metric: Metric | None = None,
 ) -> Slices:
     """Compute all metrics, or one, of each slice, for each configuration."""
-    slicing = slice_samples(results.samples(), key)
+    wholes = {name: WholeResults(results.for_configuration(name)) for name in configurations}
+    slicing = slice_samples(_list_samples_once(wholes.values()), key)
     tables: dict[str, dict[str, dict[str, MetricValue]]] = {label: {} for label in slicing.groups}
-    for configuration in configurations:
-        whole = WholeResults(results.for_configuration(configuration))
+    for configuration, whole in wholes.items():
         registry = _make_registry(run, whole)
         for label, ids in slicing.groups.items():
             subset = ResultSubset(whole, ids)
@@ -135,6 +139,15 @@ def slice_results(
             )
     slices = tuple(Slice(label, len(ids), tables[label]) for label, ids in slicing.groups.items())
     return Slices(key, slices, total, slicing.overlapping, slicing.binned)
+
+
+def _list_samples_once(wholes: Iterable[WholeResults]) -> Iterator[Sample[Any, Any]]:
+    """Yield the samples of each configuration that has samples which those before it lack: most often, of the first."""
+    known: set[str] = set()
+    for whole in wholes:
+        if not known.issuperset(whole.figures.sample_ids):
+            known.update(whole.figures.sample_ids)
+            yield from whole.results.samples()
 
 
 def _make_registry(run: RunMetadata | None, whole: WholeResults) -> MetricRegistry:
@@ -169,6 +182,7 @@ def restrict_side(side: Side, ids: Collection[str], whole: WholeResults | None =
         samples=tuple(sample for sample in side.samples if sample in ids),
         different_samples=None if different is None else different & frozenset(ids),
         results=None if whole is None else ResultSubset(whole, ids),
+        figures=None,
         statistics={},
         stored={},
     )
