@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import chain, compress, repeat
-from operator import add, and_, ne
+from math import isnan
+from operator import add, eq, lt
 from typing import NamedTuple
 
 from proctor.comparison.sides import Side
@@ -76,21 +77,22 @@ def compute_coverage(a: Side, b: Side) -> list[Coverage]:
         return []
     b_names = _list_evaluators(b, b_figures)
     shared = set(a.samples) & set(b.samples) - (a.different_samples or frozenset())
-    trials = [Counter(figures.sample_ids) for figures in (a_figures, b_figures)]
-    # All evaluators that judged every trial have the same coverage.
-    complete: Coverage | None = None
+    has_epochs = any(len(f.sample_ids) > len(side.samples) for f, side in ((a_figures, a), (b_figures, b)))
     coverage = []
     for name in _list_evaluators(a, a_figures):
-        if name in b_names:
-            verdicts = _count_verdicts(a, a_figures, name, trials[0]), _count_verdicts(b, b_figures, name, trials[1])
-            is_complete = all(side.judged is counts for side, counts in zip(verdicts, trials, strict=True))
-            if not is_complete or complete is None:
-                compared = _compare_pairs(name, shared, *verdicts) if shared else _compare_groups(name, *verdicts)
-                complete = compared if is_complete else complete
-            else:
-                compared = complete._replace(evaluator=name)
-            coverage.append(compared)
+        if name not in b_names:
+            continue
+        if shared and not has_epochs and _has_all_verdicts(a_figures, name) and _has_all_verdicts(b_figures, name):
+            # The usual case, which needs no counts by sample.
+            coverage.append(Coverage(name, len(shared), len(shared), len(shared), 0, 0))
+            continue
+        verdicts = _count_verdicts(a, a_figures, name), _count_verdicts(b, b_figures, name)
+        coverage.append(_compare_pairs(name, shared, *verdicts) if shared else _compare_groups(name, *verdicts))
     return coverage
+
+
+def _has_all_verdicts(figures: Figures, evaluator: str) -> bool:
+    return evaluator in figures.scores and not isnan(sum(figures.scores[evaluator]))
 
 
 def _list_evaluators(side: Side, figures: Figures) -> dict[str, None]:
@@ -98,16 +100,12 @@ def _list_evaluators(side: Side, figures: Figures) -> dict[str, None]:
     return dict.fromkeys([*specs, *figures.scores])
 
 
-def _count_verdicts(side: Side, figures: Figures, evaluator: str, trials: Counter[str]) -> _Verdicts:
-    """Count the verdicts of an evaluator; `trials` counts the trials of each sample."""
+def _count_verdicts(side: Side, figures: Figures, evaluator: str) -> _Verdicts:
     ids, values = figures.sample_ids, figures.scores.get(evaluator) or [NAN] * len(figures.sample_ids)
     # NaN is not equal to itself.
-    has_no_verdict = bytes(map(ne, values, values))
-    if 1 not in has_no_verdict:
-        return _Verdicts(trials, Counter())
-    judged = trials.copy()
-    judged.subtract(compress(ids, has_no_verdict))
-    unjudged = Counter(compress(ids, map(and_, has_no_verdict, figures.outcomes.translate(_IS_NO_ERROR))))
+    is_judged = bytes(map(eq, values, values))
+    judged = Counter(compress(ids, is_judged))
+    unjudged = Counter(compress(ids, map(lt, is_judged, figures.outcomes.translate(_IS_NO_ERROR))))
     if _exceeds_limit(unjudged.total(), unjudged.total() + judged.total()):
         unjudged.subtract(_find_skipped_by_design(side, evaluator))
     return _Verdicts(judged, unjudged)

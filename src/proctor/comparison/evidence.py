@@ -56,7 +56,7 @@ class Evidence:
     @cached_property
     def are_scores(self) -> bool:
         """True if all numbers are from 0 to 1."""
-        return all(0 <= min(side) and max(side) <= 1 for side in (self.first, self.second) if side)
+        return all(min(side) >= 0 and max(side) <= 1 for side in (self.first, self.second) if side)
 
     @cached_property
     def cluster_problem(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
-from math import fsum
+from math import fsum, isnan
 from operator import eq
 from typing import Any
 
@@ -40,11 +40,11 @@ class Side(msgspec.Struct, frozen=True):
     """A run, or one configuration of it, as numbers that can be compared.
 
     `clusters` maps samples to their cluster; None if no sample names one. `without_verdict` counts the trials that
-    failed or could not be scored. `results` are the source of the numbers, and `figures` their columns. `different_samples` cannot be paired
-    although the other side has the same ids; None before the contents were compared. `changed_expected` are those with
-    the same input and another expected value. `unpaired` excludes all samples from pairing: the sides are two groups.
-    `stored` holds the metrics of the report, `custom_metrics` is the code of
-    custom metrics. `statistics` are the requested metrics that have no number per sample.
+    failed or could not be scored. `results` are the source of the numbers, and `figures` their columns.
+    `different_samples` cannot be paired although the other side has the same ids; None before the contents were
+    compared. `changed_expected` are those with the same input and another expected value. `unpaired` excludes all
+    samples from pairing: the sides are two groups. `stored` holds the metrics of the report, `custom_metrics` is the
+    code of custom metrics. `statistics` are the requested metrics that have no number per sample.
     """
 
     name: str
@@ -153,13 +153,15 @@ def _average_columns(ids: Sequence[str], columns: Mapping[str, Sequence[float] |
 
 
 def _average(ids: Sequence[str], values: Sequence[float] | array[float]) -> ValuesBySample:
-    # NaN is not equal to itself.
-    known = bytes(map(eq, values, values))
-    last = dict(zip(compress(ids, known), compress(values, known), strict=True))
-    if len(last) == known.count(1):
+    if isnan(sum(values)):
+        # NaN, a missing number, is not equal to itself.
+        known = bytes(map(eq, values, values))
+        ids, values = list(compress(ids, known)), list(compress(values, known))
+    last = dict(zip(ids, values, strict=True))
+    if len(last) == len(ids):
         return last
     by_sample: dict[str, list[float]] = {name: [] for name in last}
-    for name, value in compress(zip(ids, values, strict=True), known):
+    for name, value in zip(ids, values, strict=True):
         by_sample[name].append(value)
     return {name: fsum(numbers) / len(numbers) for name, numbers in by_sample.items()}
 

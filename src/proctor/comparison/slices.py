@@ -51,33 +51,37 @@ def slice_samples(samples: Iterable[Sample[Any, Any]], key: str) -> Slicing:
     More than 12 different numbers become at most 5 ranges with about the same number of samples. The first of several
     samples with the same id counts.
     """
-    # Tuples, because Python's garbage collector does not visit tuples of strings and numbers again and again.
-    values: dict[str, tuple[Any, ...]] = {}
+    # Samples are first grouped by the representation of their values, so that each value is labelled once.
+    by_text: dict[str, tuple[list[Any], list[str]]] = {}
+    seen: set[str] = set()
     unusable: list[Sample[Any, Any]] = []
-    is_usable = False
     for sample in samples:
-        if sample.id not in values:
-            values[sample.id] = own_values = tuple(list_values(sample.metadata, key))
-            if any(isinstance(value, Mapping) for value in own_values) or not (is_usable or own_values):
-                unusable.append(sample)
-            is_usable = is_usable or bool(own_values)
-    known_values = [value for found in values.values() for value in found]
+        if sample.id in seen:
+            continue
+        seen.add(sample.id)
+        own_values = list_values(sample.metadata, key)
+        _, ids = by_text.setdefault(repr(own_values), (own_values, []))
+        ids.append(sample.id)
+        is_new = len(ids) == 1
+        if (not own_values and len(by_text) == 1) or (is_new and any(isinstance(v, Mapping) for v in own_values)):
+            unusable.append(sample)
+    known_values = [value for values, _ in by_text.values() for value in values]
     if not known_values or any(isinstance(value, Mapping) for value in known_values):
         problem = unknown_key_problem(key, unusable)
         raise ConfigError(problem.what, where="by", fix=problem.fix)
-    is_overlapping = any(len(found) > 1 for found in values.values())
+    is_overlapping = any(len(values) > 1 for values, _ in by_text.values())
     numbers = [as_finite(value) for value in known_values]
-    known_numbers = {number for number in numbers if number is not None}
     bins: dict[float | None, str] = {}
-    if None not in numbers and len(known_numbers) > MAX_NUMBERS and not is_overlapping:
-        bins = _label_bins([number for number in numbers if number is not None])
+    if None not in numbers and len({*numbers}) > MAX_NUMBERS and not is_overlapping:
+        counted = ((as_finite(value), len(ids)) for values, ids in by_text.values() for value in values)
+        bins = _label_bins([number for number, count in counted if number is not None for _ in range(count)])
     groups: dict[str, set[str]] = {}
-    for sample_id, found in values.items():
-        for name in [bins[as_finite(value)] if bins else label_value(value) for value in found] or [MISSING]:
-            groups.setdefault(name, set()).add(sample_id)
+    for values, ids in by_text.values():
+        for name in [bins[as_finite(value)] if bins else label_value(value) for value in values] or [MISSING]:
+            groups.setdefault(name, set()).update(ids)
     if len(groups) > MAX_SLICES:
         raise ConfigError(
-            f"{key!r} has {len(groups):,} different values in {len(values):,} samples, and slices need at most "
+            f"{key!r} has {len(groups):,} different values in {len(seen):,} samples, and slices need at most "
             f"{MAX_SLICES}",
             where="by",
             fix="choose a key with fewer values",
