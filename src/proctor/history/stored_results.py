@@ -306,8 +306,8 @@ class StoredResults:
     def samples(self) -> Iterator[Sample[Any, Any]]:
         for figures, stored in self._blocks("figures, results"):
             lines = self._check.read_lines(stored, len(figures))
-            for line in self._select(figures, lines):
-                yield decode_stored(self._run.run_id, "a sample", partial(decode_sample, line))
+            samples = map(decode_sample, self._select(figures, lines))
+            yield from decode_stored(self._run.run_id, "a sample", partial(list, samples))
 
     def error_kinds(self) -> dict[str, int]:
         entries = self._entries("error_kinds", "error_kinds IS NOT NULL")
