@@ -13,7 +13,6 @@ import {
   select,
 } from "./dom.js";
 import {
-  DASH,
   formatChange,
   formatChanges,
   formatCount,
