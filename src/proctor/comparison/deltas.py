@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -54,7 +54,7 @@ def collect_evidence(a: Side, b: Side, a_numbers: ValuesBySample, b_numbers: Val
     """Pair the numbers of two sides by sample, or treat them as two groups if no sample is in both."""
     excluded = a.different_samples or ()
     shared, first = [*a_numbers], [*a_numbers.values()]
-    second = list(map(b_numbers.get, shared))
+    second: list[Any] = list(map(b_numbers.get, shared))
     if excluded or None in second:
         shared = [name for name in a_numbers if name in b_numbers and name not in excluded]
         first, second = ([numbers[name] for name in shared] for numbers in (a_numbers, b_numbers))
