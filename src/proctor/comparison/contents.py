@@ -71,8 +71,8 @@ def _is_skipped_by_design(result: EvalResult, evaluator: str | None) -> bool:
 
 def count_partial_totals(side: Side) -> int:
     """Count the samples whose total leaves out a rubric without a score."""
-    totals = side.metrics.get(TOTAL_SCORE, {})
-    return sum(name in totals for name in count_failed_trials(side, TOTAL_SCORE))
+    totals = side.metrics.get(TOTAL_SCORE)
+    return 0 if totals is None else sum(name in totals for name in count_failed_trials(side, TOTAL_SCORE))
 
 
 def mark_different_samples(a: Side, b: Side, *, accept_changes: bool = False) -> tuple[Side, Side]:

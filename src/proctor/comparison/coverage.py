@@ -7,17 +7,21 @@ look as good as before, or better.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
+from itertools import chain, compress, repeat
+from math import isnan
+from operator import add, eq, lt
 from typing import NamedTuple
 
 from proctor.comparison.sides import Side
-from proctor.records.results import Figures
+from proctor.records.results import NAN, Figures
 from proctor.records.score import SKIPPED_BY_DESIGN
 from proctor.records.trial import OUTCOMES
 
 # The limit that a run's own warning uses.
 MAX_UNEVEN_SHARE = 0.1
-_ERRORS = OUTCOMES.index("error"), OUTCOMES.index("unscored")
+# 1 for each outcome that is no error, else 0.
+_IS_NO_ERROR = bytes(outcome not in ("error", "unscored") for outcome in OUTCOMES).ljust(256)
 
 
 class Coverage(NamedTuple):
@@ -51,8 +55,9 @@ class _Verdicts(NamedTuple):
     judged: Counter[str]
     unjudged: Counter[str]
 
-    def count_trials(self, samples: Iterable[str]) -> dict[str, int]:
-        return {sample: self.judged[sample] + self.unjudged[sample] for sample in samples}
+    def count_trials(self, samples: Collection[str]) -> list[int]:
+        counts = (map(counter.get, samples, repeat(0)) for counter in self)
+        return list(map(add, *counts))
 
     def merge_trials(self) -> _Verdicts:
         """Count one verdict per sample: judged if any of its trials was."""
@@ -67,17 +72,27 @@ def compute_coverage(a: Side, b: Side) -> list[Coverage]:
     Sides without results have no coverage. Between two independent groups of samples, an evaluator may apply more or
     less often, so only an evaluator without any verdict counts as lost.
     """
-    if a.results is None or b.results is None:
+    a_figures, b_figures = a.read_figures(), b.read_figures()
+    if a_figures is None or b_figures is None:
         return []
-    a_figures, b_figures = a.results.figures(), b.results.figures()
     b_names = _list_evaluators(b, b_figures)
     shared = set(a.samples) & set(b.samples) - (a.different_samples or frozenset())
+    has_epochs = any(len(f.sample_ids) > len(side.samples) for f, side in ((a_figures, a), (b_figures, b)))
     coverage = []
     for name in _list_evaluators(a, a_figures):
-        if name in b_names:
-            verdicts = _count_verdicts(a, a_figures, name), _count_verdicts(b, b_figures, name)
-            coverage.append(_compare_pairs(name, shared, *verdicts) if shared else _compare_groups(name, *verdicts))
+        if name not in b_names:
+            continue
+        if shared and not has_epochs and _has_all_verdicts(a_figures, name) and _has_all_verdicts(b_figures, name):
+            # The usual case, which needs no counts by sample.
+            coverage.append(Coverage(name, len(shared), len(shared), len(shared), 0, 0))
+            continue
+        verdicts = _count_verdicts(a, a_figures, name), _count_verdicts(b, b_figures, name)
+        coverage.append(_compare_pairs(name, shared, *verdicts) if shared else _compare_groups(name, *verdicts))
     return coverage
+
+
+def _has_all_verdicts(figures: Figures, evaluator: str) -> bool:
+    return evaluator in figures.scores and not isnan(sum(figures.scores[evaluator]))
 
 
 def _list_evaluators(side: Side, figures: Figures) -> dict[str, None]:
@@ -86,14 +101,11 @@ def _list_evaluators(side: Side, figures: Figures) -> dict[str, None]:
 
 
 def _count_verdicts(side: Side, figures: Figures, evaluator: str) -> _Verdicts:
-    judged: Counter[str] = Counter()
-    unjudged: Counter[str] = Counter()
-    values = figures.scores.get(evaluator) or [float("nan")] * len(figures.sample_ids)
-    for name, value, outcome in zip(figures.sample_ids, values, figures.outcomes, strict=True):
-        if value == value:
-            judged[name] += 1
-        elif outcome not in _ERRORS:
-            unjudged[name] += 1
+    ids, values = figures.sample_ids, figures.scores.get(evaluator) or [NAN] * len(figures.sample_ids)
+    # NaN is not equal to itself.
+    is_judged = bytes(map(eq, values, values))
+    judged = Counter(compress(ids, is_judged))
+    unjudged = Counter(compress(ids, map(lt, is_judged, figures.outcomes.translate(_IS_NO_ERROR))))
     if _exceeds_limit(unjudged.total(), unjudged.total() + judged.total()):
         unjudged.subtract(_find_skipped_by_design(side, evaluator))
     return _Verdicts(judged, unjudged)
@@ -113,18 +125,20 @@ def _find_skipped_by_design(side: Side, evaluator: str) -> Iterator[str]:
 
 def _compare_pairs(name: str, shared: set[str], a: _Verdicts, b: _Verdicts) -> Coverage:
     trials = a.count_trials(shared), b.count_trials(shared)
-    max_trials = [max(counts.values(), default=0) for counts in trials]
+    max_trials = [max(counts, default=0) for counts in trials]
     # Trials can be matched only if the samples have the same number of them on each side.
     if max_trials[0] != max_trials[1]:
         a, b = a.merge_trials(), b.merge_trials()
         trials, max_trials = (a.count_trials(shared), b.count_trials(shared)), [1, 1]
+    # Of other samples, no verdict is lost or gained.
+    differing = shared.intersection(chain(a.unjudged, b.unjudged))
     return Coverage(
         name,
-        sum(a.judged[sample] for sample in shared),
-        sum(b.judged[sample] for sample in shared),
-        sum(max(trials[0][sample], trials[1][sample]) for sample in shared),
-        sum(min(b.judged[s], max(0, a.unjudged[s] - b.unjudged[s])) for s in shared),
-        sum(min(a.judged[s], max(0, b.unjudged[s] - a.unjudged[s])) for s in shared),
+        sum(map(a.judged.get, shared, repeat(0))),
+        sum(map(b.judged.get, shared, repeat(0))),
+        sum(map(max, *trials)),
+        sum(min(b.judged[s], max(0, a.unjudged[s] - b.unjudged[s])) for s in differing),
+        sum(min(a.judged[s], max(0, b.unjudged[s] - a.unjudged[s])) for s in differing),
         "samples" if max_trials[0] <= 1 else "trials",
     )
 

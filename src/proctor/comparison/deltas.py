@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -53,9 +53,12 @@ class _Candidate(NamedTuple):
 def collect_evidence(a: Side, b: Side, a_numbers: ValuesBySample, b_numbers: ValuesBySample) -> Evidence:
     """Pair the numbers of two sides by sample, or treat them as two groups if no sample is in both."""
     excluded = a.different_samples or ()
-    shared = [name for name in a_numbers if name in b_numbers and name not in excluded]
-    if shared or not a_numbers or not b_numbers:
+    shared, first = [*a_numbers], [*a_numbers.values()]
+    second: list[Any] = list(map(b_numbers.get, shared))
+    if excluded or None in second:
+        shared = [name for name in a_numbers if name in b_numbers and name not in excluded]
         first, second = ([numbers[name] for name in shared] for numbers in (a_numbers, b_numbers))
+    if shared or not a_numbers or not b_numbers:
         return Evidence(first, second, clusters=find_clusters(shared, a.clusters, b.clusters))
     clusters = find_clusters([*a_numbers], a.clusters), find_clusters([*b_numbers], b.clusters)
     if any(clusters):

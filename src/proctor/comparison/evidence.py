@@ -56,7 +56,7 @@ class Evidence:
     @cached_property
     def are_scores(self) -> bool:
         """True if all numbers are from 0 to 1."""
-        return all(0 <= value <= 1 for side in (self.first, self.second) for value in side)
+        return all(min(side) >= 0 and max(side) <= 1 for side in (self.first, self.second) if side)
 
     @cached_property
     def cluster_problem(self) -> str:
@@ -142,8 +142,16 @@ class Evidence:
     @property
     def effect(self) -> float | None:
         """The difference in standard deviations (Hedges' g)."""
-        effect = (effects.measure_paired_effect if self.paired else effects.measure_effect)(self.first, self.second)
+        if self.paired:
+            effect = effects.measure_difference_effect(*self._moments, self.n) if self.n > 2 else None
+        else:
+            effect = effects.measure_effect(self.first, self.second)
         return None if effect is None else effect.g
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        """The mean and the variance of the differences of pairs."""
+        return differences.sample_moments(self._differences)
 
     @cached_property
     def _differences(self) -> list[float]:
@@ -164,7 +172,11 @@ class Evidence:
 
     @cached_property
     def _t_estimate(self) -> differences.TEstimate | None:
-        return differences.difference_t(self._unit_differences) if self.paired else differences.welch_t(*self._units)
+        if not self.paired:
+            return differences.welch_t(*self._units)
+        if self.clusters is not None:
+            return differences.difference_t(self._unit_differences)
+        return differences.mean_t(*self._moments, self.n) if self.n > 1 else None
 
     @cached_property
     def _clustered_estimate(self) -> differences.TEstimate | None:
@@ -208,7 +220,7 @@ def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = 
 
 
 def _has_spread(values: Sequence[float]) -> bool:
-    return any(differences.paired_differences(values, [values[0]] * len(values)))
+    return any(differences.paired_differences((min(values), max(values)), (values[0], values[0])))
 
 
 def _average_clusters(values: Sequence[float], clusters: Sequence[str]) -> list[float]:

@@ -23,12 +23,13 @@ def find_flips(a: Side, b: Side, evaluator: str = "") -> tuple[Flip, ...]:
     With `evaluator`, they pass this evaluator on one side only. A trial without a verdict has not passed, as in a
     strict pass rate; a skipped one does not count.
     """
-    a_passes, b_passes = (_find_passes(side, evaluator) for side in (a, b))
+    a_rates, b_rates = (_find_pass_rates(side, evaluator) for side in (a, b))
     a_scores, b_scores = (_find_scores(side, evaluator) for side in (a, b))
+    excluded = a.different_samples or ()
     flips = [
-        Flip(name, lost=b_passes[name], a=a_scores.get(name), b=b_scores.get(name))
-        for name, is_passed in a_passes.items()
-        if name in b_passes and is_passed is not b_passes[name] and name not in (a.different_samples or ())
+        Flip(name, lost=b_rate > 0.5, a=a_scores.get(name), b=b_scores.get(name))
+        for (name, a_rate), b_rate in zip(a_rates.items(), map(b_rates.get, a_rates), strict=True)
+        if b_rate is not None and (a_rate > 0.5) is not (b_rate > 0.5) and name not in excluded
     ]
     return tuple(sorted(flips, key=lambda flip: (not flip.lost, flip.change, flip.sample_id)))
 
@@ -49,11 +50,10 @@ def _list_evaluators(side: Side) -> set[str]:
     return {spec.name for spec in side.run.evaluators} if side.run and side.results is not None else set()
 
 
-def _find_passes(side: Side, evaluator: str) -> dict[str, bool]:
+def _find_pass_rates(side: Side, evaluator: str) -> ValuesBySample:
     if evaluator:
-        return {name: rate > 0.5 for name, rate in _rate_evaluator(side, evaluator).items()}
-    rates = side.metrics.get(STRICT_PASS_RATE) or side.metrics.get(PASS_RATE) or {}
-    return {name: rate > 0.5 for name, rate in rates.items()}
+        return _rate_evaluator(side, evaluator)
+    return side.metrics.get(STRICT_PASS_RATE) or side.metrics.get(PASS_RATE) or {}
 
 
 def _find_scores(side: Side, evaluator: str) -> ValuesBySample:
@@ -64,9 +64,9 @@ def _find_scores(side: Side, evaluator: str) -> ValuesBySample:
 
 def _rate_evaluator(side: Side, evaluator: str) -> ValuesBySample:
     """Return the share of the epochs of each sample that pass an evaluator; errors count as not passed."""
-    if side.results is None:
+    figures = side.read_figures()
+    if side.results is None or figures is None:
         return {}
-    figures = side.results.figures()
     passed: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for name, value, outcome in zip(

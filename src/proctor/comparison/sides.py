@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from math import fsum
+from itertools import compress
+from math import fsum, isnan
+from operator import eq
 from typing import Any
 
 import msgspec
@@ -38,11 +40,11 @@ class Side(msgspec.Struct, frozen=True):
     """A run, or one configuration of it, as numbers that can be compared.
 
     `clusters` maps samples to their cluster; None if no sample names one. `without_verdict` counts the trials that
-    failed or could not be scored. `results` are the source of the numbers. `different_samples` cannot be paired
-    although the other side has the same ids; None before the contents were compared. `changed_expected` are those with
-    the same input and another expected value. `unpaired` excludes all samples from pairing: the sides are two groups.
-    `stored` holds the metrics of the report, `custom_metrics` is the code of
-    custom metrics. `statistics` are the requested metrics that have no number per sample.
+    failed or could not be scored. `results` are the source of the numbers, and `figures` their columns.
+    `different_samples` cannot be paired although the other side has the same ids; None before the contents were
+    compared. `changed_expected` are those with the same input and another expected value. `unpaired` excludes all
+    samples from pairing: the sides are two groups. `stored` holds the metrics of the report, `custom_metrics` is the
+    code of custom metrics. `statistics` are the requested metrics that have no number per sample.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Side(msgspec.Struct, frozen=True):
     without_verdict: int = 0
     run: RunMetadata | None = None
     results: Results | None = None
+    figures: Figures | None = None
     different_samples: frozenset[str] | None = None
     changed_expected: frozenset[str] = frozenset()
     unpaired: bool = False
@@ -68,6 +71,10 @@ class Side(msgspec.Struct, frozen=True):
                 if alias in table:
                     return table[alias]
         return None
+
+    def read_figures(self) -> Figures | None:
+        """Return the columns of the results; they are read if the side does not have them; None without results."""
+        return self.results.figures() if self.figures is None and self.results is not None else self.figures
 
     @property
     def names(self) -> list[str]:
@@ -102,6 +109,7 @@ def make_side(
         sum(figures.outcomes.count(OUTCOMES.index(outcome)) for outcome in ("error", "unscored")),
         run,
         results,
+        figures,
     )
 
 
@@ -113,8 +121,8 @@ def average_by_sample(readings: Iterable[SampleValue]) -> ValuesBySample:
 
 def _read_metrics(figures: Figures, run: RunMetadata | None) -> ValuesByMetric:
     columns: dict[str, Sequence[float] | array[float] | None] = {
-        PASS_RATE: [_PASS_VALUES[outcome] for outcome in figures.outcomes],
-        STRICT_PASS_RATE: [_STRICT_VALUES[outcome] for outcome in figures.outcomes],
+        PASS_RATE: list(map(_PASS_VALUES.__getitem__, figures.outcomes)),
+        STRICT_PASS_RATE: list(map(_STRICT_VALUES.__getitem__, figures.outcomes)),
         MEAN_SCORE: figures.values,
         # Compared as a fraction from 0 to 1, and shown on its scale.
         TOTAL_SCORE: compute_total_shares(figures, run),
@@ -122,26 +130,39 @@ def _read_metrics(figures: Figures, run: RunMetadata | None) -> ValuesByMetric:
         TOKENS: figures.tokens,
         COST: figures.costs,
     }
-    table = {n: _average(figures.sample_ids, column) for n, column in columns.items() if column is not None}
-    return {name: numbers for name, numbers in table.items() if numbers}
+    return _average_columns(figures.sample_ids, {name: column for name, column in columns.items() if column})
 
 
 def _read_scores(figures: Figures) -> ValuesByMetric:
-    table: ValuesByMetric = {}
+    columns: dict[str, Sequence[float] | array[float]] = {}
     for name, values in figures.scores.items():
-        table[name] = _average(figures.sample_ids, values)
-        table[f"{name}{_PASS_RATE_SUFFIX}"] = _average(figures.sample_ids, figures.passes[name])
+        columns |= {name: values, f"{name}{_PASS_RATE_SUFFIX}": figures.passes[name]}
+    return _average_columns(figures.sample_ids, columns)
+
+
+def _average_columns(ids: Sequence[str], columns: Mapping[str, Sequence[float] | array[float]]) -> ValuesByMetric:
+    """Average each column by sample; equal columns, as of an evaluator that only passes or fails, once."""
+    averages: dict[bytes, ValuesBySample] = {}
+    table: ValuesByMetric = {}
+    for name, column in columns.items():
+        key = array("d", column).tobytes()
+        if key not in averages:
+            averages[key] = _average(ids, column)
+        table[name] = averages[key]
     return {name: numbers for name, numbers in table.items() if numbers}
 
 
 def _average(ids: Sequence[str], values: Sequence[float] | array[float]) -> ValuesBySample:
-    last = {name: value for name, value in zip(ids, values, strict=True) if value == value}
-    if len(set(ids)) == len(ids):
+    if isnan(sum(values)):
+        # NaN, a missing number, is not equal to itself.
+        known = bytes(map(eq, values, values))
+        ids, values = list(compress(ids, known)), list(compress(values, known))
+    last = dict(zip(ids, values, strict=True))
+    if len(last) == len(ids):
         return last
     by_sample: dict[str, list[float]] = {name: [] for name in last}
     for name, value in zip(ids, values, strict=True):
-        if value == value:
-            by_sample[name].append(value)
+        by_sample[name].append(value)
     return {name: fsum(numbers) / len(numbers) for name, numbers in by_sample.items()}
 
 

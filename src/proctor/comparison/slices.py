@@ -51,29 +51,37 @@ def slice_samples(samples: Iterable[Sample[Any, Any]], key: str) -> Slicing:
     More than 12 different numbers become at most 5 ranges with about the same number of samples. The first of several
     samples with the same id counts.
     """
-    values: dict[str, list[Any]] = {}
-    seen: dict[str, Sample[Any, Any]] = {}
+    # Samples are first grouped by the representation of their values, so that each value is labelled once.
+    by_text: dict[str, tuple[list[Any], list[str]]] = {}
+    seen: set[str] = set()
+    unusable: list[Sample[Any, Any]] = []
     for sample in samples:
-        if sample.id not in values:
-            seen[sample.id] = sample
-            values[sample.id] = list_values(sample.metadata, key)
-    known_values = [value for found in values.values() for value in found]
+        if sample.id in seen:
+            continue
+        seen.add(sample.id)
+        own_values = list_values(sample.metadata, key)
+        _, ids = by_text.setdefault(repr(own_values), (own_values, []))
+        ids.append(sample.id)
+        is_new = len(ids) == 1
+        if (not own_values and len(by_text) == 1) or (is_new and any(isinstance(v, Mapping) for v in own_values)):
+            unusable.append(sample)
+    known_values = [value for values, _ in by_text.values() for value in values]
     if not known_values or any(isinstance(value, Mapping) for value in known_values):
-        problem = unknown_key_problem(key, seen.values())
+        problem = unknown_key_problem(key, unusable)
         raise ConfigError(problem.what, where="by", fix=problem.fix)
-    is_overlapping = any(len(found) > 1 for found in values.values())
+    is_overlapping = any(len(values) > 1 for values, _ in by_text.values())
     numbers = [as_finite(value) for value in known_values]
-    known_numbers = {number for number in numbers if number is not None}
     bins: dict[float | None, str] = {}
-    if None not in numbers and len(known_numbers) > MAX_NUMBERS and not is_overlapping:
-        bins = _label_bins([number for number in numbers if number is not None])
+    if None not in numbers and len({*numbers}) > MAX_NUMBERS and not is_overlapping:
+        counted = ((as_finite(value), len(ids)) for values, ids in by_text.values() for value in values)
+        bins = _label_bins([number for number, count in counted if number is not None for _ in range(count)])
     groups: dict[str, set[str]] = {}
-    for sample_id, found in values.items():
-        for name in [bins[as_finite(value)] if bins else label_value(value) for value in found] or [MISSING]:
-            groups.setdefault(name, set()).add(sample_id)
+    for values, ids in by_text.values():
+        for name in [bins[as_finite(value)] if bins else label_value(value) for value in values] or [MISSING]:
+            groups.setdefault(name, set()).update(ids)
     if len(groups) > MAX_SLICES:
         raise ConfigError(
-            f"{key!r} has {len(groups):,} different values in {len(values):,} samples, and slices need at most "
+            f"{key!r} has {len(groups):,} different values in {len(seen):,} samples, and slices need at most "
             f"{MAX_SLICES}",
             where="by",
             fix="choose a key with fewer values",
@@ -123,10 +131,10 @@ def slice_results(
     metric: Metric | None = None,
 ) -> Slices:
     """Compute all metrics, or one, of each slice, for each configuration."""
-    slicing = slice_samples(results.samples(), key)
+    wholes = {name: WholeResults(results.for_configuration(name)) for name in configurations}
+    slicing = slice_samples(_list_samples_once(wholes.values()), key)
     tables: dict[str, dict[str, dict[str, MetricValue]]] = {label: {} for label in slicing.groups}
-    for configuration in configurations:
-        whole = WholeResults(results.for_configuration(configuration))
+    for configuration, whole in wholes.items():
         registry = _make_registry(run, whole)
         for label, ids in slicing.groups.items():
             subset = ResultSubset(whole, ids)
@@ -135,6 +143,15 @@ def slice_results(
             )
     slices = tuple(Slice(label, len(ids), tables[label]) for label, ids in slicing.groups.items())
     return Slices(key, slices, total, slicing.overlapping, slicing.binned)
+
+
+def _list_samples_once(wholes: Iterable[WholeResults]) -> Iterator[Sample[Any, Any]]:
+    """Yield the samples of each configuration that has samples which those before it lack: most often, of the first."""
+    known: set[str] = set()
+    for whole in wholes:
+        if not known.issuperset(whole.figures.sample_ids):
+            known.update(whole.figures.sample_ids)
+            yield from whole.results.samples()
 
 
 def _make_registry(run: RunMetadata | None, whole: WholeResults) -> MetricRegistry:
@@ -169,6 +186,7 @@ def restrict_side(side: Side, ids: Collection[str], whole: WholeResults | None =
         samples=tuple(sample for sample in side.samples if sample in ids),
         different_samples=None if different is None else different & frozenset(ids),
         results=None if whole is None else ResultSubset(whole, ids),
+        figures=None,
         statistics={},
         stored={},
     )

@@ -21,8 +21,13 @@ def find_total_scale(run: RunMetadata | None) -> Scale | None:
 
 
 def compute_total_shares(figures: Figures, run: RunMetadata | None) -> list[float]:
-    """Compute the total of each trial as a fraction from 0 to 1, over its scored rubrics; NaN if there are none."""
+    """Compute the total of each trial as a fraction from 0 to 1, over its scored rubrics; NaN if there are none.
+
+    Empty if the run was not scored by rubrics.
+    """
     rubrics = [(c.rubric.weight, figures.scores.get(c.name, ())) for c in read_run_columns(run).columns]
+    if not rubrics:
+        return []
     totals = []
     for index in range(len(figures.sample_ids)):
         weighted = [(weight, values[index]) for weight, values in rubrics if values and values[index] == values[index]]

@@ -37,7 +37,9 @@ from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 # The value of each outcome letter in a pass rate.
-_MARK_VALUES = {block.MARKS_BY_OUTCOME[outcome]: value for outcome, value in PASS_VALUES.items()}
+_MARK_VALUES = [NAN] * 256
+for _outcome, _value in PASS_VALUES.items():
+    _MARK_VALUES[block.MARKS_BY_OUTCOME[_outcome]] = _value
 
 # A location on disk is the id of a block and, in the last bits, the index of a result in the block.
 OFFSET_BITS = 16
@@ -272,25 +274,31 @@ class StoredResults:
         clusters: list[str | None] = []
         costs: list[float | None] = []
         parts: list[bytes] = []
+        size, evaluators = self._record.size, len(self._evaluators)
         for figures, *lists in self._blocks("figures, sample_ids, clusters, spent"):
-            count = len(figures) // self._record.size
-            names, groups, spent = (self._select(figures, block.decode_list(data, count)) for data in lists)
+            # Records are selected here once, not again for each column.
+            rows = list(self._select(figures, range(len(figures) // size)))
+            parts.extend([figures[row * size : (row + 1) * size] for row in rows])
+            names, groups, spent = (_decode_entries(data, rows) for data in lists)
             ids.extend(names)
             clusters.extend(groups)
-            costs.extend(usage[0] if usage else None for usage in spent)
-            parts.append(figures)
+            costs.extend([usage[0] if usage else None for usage in spent])
         packed = b"".join(parts)
-        marks = {name: bytes(self._marks(packed, block.FIRST_MARK + n)) for n, name in enumerate(self._evaluators)}
+        marks = {name: packed[block.FIRST_MARK + n :: size] for n, name in enumerate(self._evaluators)}
+        values, latencies, tokens, *numbers = (
+            block.read_numbers(packed, evaluators, place)
+            for place in range(block.VALUE, block.FIRST_NUMBER + evaluators)
+        )
         return Figures(
             ids,
-            bytes(self._marks(packed)),
-            self._numbers(packed, block.VALUE),
-            self._numbers(packed, block.LATENCY),
-            self._numbers(packed, block.TOKENS),
+            packed[block.OUTCOME_BYTE :: size],
+            values,
+            latencies,
+            tokens,
             to_array(costs) if any(cost is not None for cost in costs) else None,
             clusters if any(clusters) else None,
-            {name: array("d", [_MARK_VALUES.get(mark, NAN) for mark in codes]) for name, codes in marks.items()},
-            {name: self._numbers(packed, block.FIRST_NUMBER + n) for n, name in enumerate(self._evaluators)},
+            {name: array("d", map(_MARK_VALUES.__getitem__, codes)) for name, codes in marks.items()},
+            dict(zip(self._evaluators, numbers, strict=True)),
             {name: codes.translate(MARK_OUTCOMES) for name, codes in marks.items()},
             {name: codes.translate(ABSENT_TABLE) for name, codes in marks.items() if ABSENT_MARK in codes},
         )
@@ -298,8 +306,8 @@ class StoredResults:
     def samples(self) -> Iterator[Sample[Any, Any]]:
         for figures, stored in self._blocks("figures, results"):
             lines = self._check.read_lines(stored, len(figures))
-            for line in self._select(figures, lines):
-                yield decode_stored(self._run.run_id, "a sample", partial(decode_sample, line))
+            samples = map(decode_sample, self._select(figures, lines))
+            yield from decode_stored(self._run.run_id, "a sample", partial(list, samples))
 
     def error_kinds(self) -> dict[str, int]:
         entries = self._entries("error_kinds", "error_kinds IS NOT NULL")
@@ -517,6 +525,14 @@ class StoredResults:
         if "small" not in self._cache:
             self._cache["small"] = sum(self._sums()) <= MAX_CACHED_RESULTS
         return bool(self._cache["small"])
+
+
+def _decode_entries(data: bytes | None, rows: Sequence[int]) -> list[Any]:
+    """Decode the entries of some rows of a stored list; None for each row if nothing was stored."""
+    if data is None:
+        return [None] * len(rows)
+    entries = block.decode_list(data, 0)
+    return entries if len(rows) == len(entries) else [entries[row] for row in rows]
 
 
 def _worst_first(place: int, figure: tuple[Any, ...]) -> tuple[float, int, int]:

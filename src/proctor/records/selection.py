@@ -100,7 +100,7 @@ def find_value(metadata: Mapping[str, Any], key: str) -> Any:
     >>> find_value({"user": {"plan": "free"}, "a.b": 1}, "user.plan"), find_value({"a.b": 1}, "a.b")
     ('free', 1)
     """
-    value = _find(metadata, key)
+    value = metadata[key] if key in metadata else _find(metadata, key)
     if value is _ABSENT and key.startswith(PREFIX):
         value = _find(metadata, key.removeprefix(PREFIX))
     return None if value is _ABSENT else value

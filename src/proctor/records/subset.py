@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import compress
+from operator import eq
 from typing import Any, overload
 
 from proctor.records.grid import NOWHERE, Grid
@@ -27,7 +28,7 @@ from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 # How many results are read at a time.
 CHUNK = 500
-_JUDGED = bytes(outcome in PASS_VALUES for outcome in OUTCOMES)
+_JUDGED = bytes(outcome in PASS_VALUES for outcome in OUTCOMES).ljust(256)
 _PASSED, _ERROR, _UNSCORED, _SKIPPED = map(OUTCOMES.index, ("passed", "error", "unscored", "skipped"))
 
 
@@ -60,7 +61,7 @@ class ResultSubset:
 
     @cached_property
     def _mask(self) -> bytes:
-        return bytes(sample_id in self._ids for sample_id in self._all_figures.sample_ids)
+        return bytes(map(self._ids.__contains__, self._all_figures.sample_ids))
 
     def __len__(self) -> int:
         return sum(self._mask)
@@ -108,10 +109,10 @@ class ResultSubset:
             has_evaluator = evaluator in self._all_figures.marks
             marks = bytes(compress(self._all_figures.marks[evaluator], self._mask)) if has_evaluator else skipped
             numbers = self._select_numbers(self._all_figures.scores[evaluator]) if has_evaluator else array("d")
-        is_judged, clusters = [_JUDGED[mark] for mark in marks], self.clusters()
+        is_judged, clusters = marks.translate(_JUDGED), self.clusters()
         return Column(
-            array("d", (number for number in numbers if number == number)),
-            bytes(mark == _PASSED for mark in compress(marks, is_judged)),
+            array("d", compress(numbers, map(eq, numbers, numbers))),
+            bytes(map(_PASSED.__eq__, compress(marks, is_judged))),
             errors=marks.count(_ERROR) + marks.count(_UNSCORED),
             skipped=marks.count(_SKIPPED)
             - sum(compress(self._all_figures.absent.get(evaluator or "", b""), self._mask)),
@@ -181,7 +182,7 @@ class ResultSubset:
     @cached_property
     def _grid(self) -> Grid:
         grid = self._results.grid()
-        rows = bytes(sample_id in self._ids for sample_id in grid.sample_ids)
+        rows = bytes(map(self._ids.__contains__, grid.sample_ids))
         cells = bytes(flag for flag in rows for _ in range(grid.width))
 
         def numbers(column: array[float]) -> array[float]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain, starmap
+from operator import sub
 from typing import Literal, NamedTuple
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
@@ -131,10 +133,12 @@ def paired_t(first: Sequence[float], second: Sequence[float]) -> TEstimate | Non
 
 def difference_t(differences: Sequence[float]) -> TEstimate | None:
     """Return Student's t of the differences of pairs; None for fewer than two, or if all are equal."""
-    if len(differences) < 2:
-        return None
-    center, variance = sample_moments(differences)
     n = len(differences)
+    return mean_t(*sample_moments(differences), n) if n > 1 else None
+
+
+def mean_t(center: float, variance: float, n: int) -> TEstimate | None:
+    """Return Student's t of a mean of at least two values; None without variance."""
     return TEstimate(center, math.sqrt(variance / n), n - 1) if variance else None
 
 
@@ -158,11 +162,13 @@ def paired_test(
 def paired_differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
     """Return first minus second for each pair; differences within rounding are 0."""
     # A difference above the rounding error of the largest value needs no separate check.
-    tolerance = ROUNDING * max(map(abs, (*first, *second)), default=0.0)
+    tolerance = ROUNDING * max(map(abs, chain(first, second)), default=0.0)
+    deltas = list(starmap(sub, zip(first, second, strict=True)))
+    if min(filter(None, map(abs, deltas)), default=math.inf) > tolerance:
+        return deltas
     return [
         0.0 if delta and -tolerance <= delta <= tolerance and _is_rounding(a, b) else delta
-        for a, b in zip(first, second, strict=True)
-        for delta in (a - b,)
+        for a, b, delta in zip(first, second, deltas, strict=True)
     ]
 
 
@@ -216,7 +222,7 @@ def compare_groups(
 
 def is_binary(*groups: Sequence[float]) -> bool:
     """Return whether all values are 0 or 1."""
-    return all(value in (0, 1) for group in groups for value in group)
+    return all(map({0, 1}.__contains__, chain(*groups)))
 
 
 def _count_varied(values: Sequence[float]) -> int:

@@ -55,10 +55,11 @@ def measure_paired_effect(
     Return None for fewer than three pairs, or if all pairs differ by the same amount.
     """
     deltas = paired_differences(first, second)
-    n = len(deltas)
-    if n < 3:
-        return None
-    center, variance = sample_moments(deltas)
+    return measure_difference_effect(*sample_moments(deltas), len(deltas), confidence) if len(deltas) > 2 else None
+
+
+def measure_difference_effect(center: float, variance: float, n: int, confidence: float = 0.95) -> EffectSize | None:
+    """Return the effect of pairs from the mean, the variance and the number of their differences."""
     return _standardize(center, math.sqrt(variance), n - 1, 1 / n, n, confidence)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from itertools import repeat
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
 from proctor.core.stats.distributions import normal_quantile, student_t_quantile
@@ -196,7 +197,7 @@ def skew_adjusted_interval(values: Sequence[float], confidence: float = 0.95) ->
         return None
     (center, variance), n = moments, len(values)
     t = student_t_quantile((1 + confidence) / 2, n - 1)
-    cubes = math.fsum((value - center) ** 3 for value in values)
+    cubes = math.fsum(map(pow, map(center.__rsub__, values), repeat(3)))
     skew = cubes / (variance * (n - 1)) * t * t / n
 
     def half_width(skew: float) -> float:

@@ -25,6 +25,8 @@ MAX_RESAMPLED_VALUES = 100_000
 ROUNDING = 1e-12
 # Up to this many pairs are counted on a grid of this many steps; more are resampled.
 MAX_COUNTED, GRID = 100, 20_000
+# The precision of a tail of the binomial distribution; with fewer pairs than bits, the tail is exact.
+FRACTION_BITS = 256
 OPPOSITE: dict[Direction, Direction] = {"any": "any", "higher": "lower", "lower": "higher"}
 
 
@@ -134,11 +136,15 @@ def sign_test(up: int, down: int, direction: Direction = "any") -> float:
     """
     n = up + down
     smaller_count = min(up, down) if direction == "any" else (down if direction == "higher" else up)
-    # Integers, because floats overflow at about a thousand pairs.
-    tail = ways = 1
-    for k in range(smaller_count):
-        ways = ways * (n - k) // (k + 1)
-        tail += ways
+    # Integers, because floats overflow at about a thousand pairs. The terms of the tail are fractions of its first
+    # term; a few thousand of them are not 0, however many pairs there are.
+    share = shares = 1 << FRACTION_BITS
+    for k in range(smaller_count, 0, -1):
+        share = share * k // (n - k + 1)
+        if not share:
+            break
+        shares += share
+    tail = (math.comb(n, smaller_count) * shares + (1 << FRACTION_BITS - 1)) >> FRACTION_BITS
     return min(1.0, (2 if direction == "any" else 1) * tail / (1 << n))
 
 

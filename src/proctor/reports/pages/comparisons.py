@@ -54,8 +54,12 @@ def count_passes(comparison: Comparison, a: Side, b: Side) -> dict[str, int]:
     """Count the samples that pass on both sides, on one, or on none, as in the flips of the comparison."""
     lost = sum(flip.lost for flip in comparison.flips)
     rates_a, rates_b = (side.find(STRICT_PASS_RATE) or side.find(PASS_RATE) or {} for side in (a, b))
-    shared = rates_a.keys() & rates_b.keys() - set(comparison.other_content)
-    same = [rates_a[name] > 0.5 for name in shared if (rates_a[name] > 0.5) == (rates_b[name] > 0.5)]
+    excluded = set(comparison.other_content)
+    same = [
+        rate_a > 0.5
+        for (name, rate_a), rate_b in zip(rates_a.items(), map(rates_b.get, rates_a), strict=True)
+        if rate_b is not None and (rate_a > 0.5) is (rate_b > 0.5) and name not in excluded
+    ]
     return {"both": sum(same), "lost": lost, "won": len(comparison.flips) - lost, "neither": len(same) - sum(same)}
 
 

@@ -13,7 +13,6 @@ import {
   select,
 } from "./dom.js";
 import {
-  DASH,
   formatChange,
   formatChanges,
   formatCount,
@@ -326,7 +325,9 @@ function renderDeltas(deltas, [a, b]) {
       cells: [
         h("span", { class: "nowrap" }, formatValue(delta.b, metric), " → ", formatValue(delta.a, metric)),
         h("strong", { class: "nowrap" }, `${formatChange(delta.absolute, metric)}${unit}`),
-        h("span", { class: "nowrap" }, delta.interval ? formatChanges(delta.interval, metric) : DASH),
+        delta.interval
+          ? h("span", { class: "nowrap" }, formatChanges(delta.interval, metric))
+          : h("span", { class: "quiet" }, "no interval"),
         formatInteger(delta.n),
         renderVerdict(delta),
       ],

@@ -81,7 +81,13 @@ export function formatInterval(interval, metric) {
   if (!interval) return "";
   const [low, high] = interval.map((bound) => formatValue(bound, metric));
   if (metric?.kind === "rate") return `${low.slice(0, -1)}–${high}`;
-  return interval[0] < 0 ? `${low} to ${high}` : `${low}–${high}`;
+  return interval[0] < 0 ? `${dropUnit(low, high)} to ${high}` : `${dropUnit(low, high)}–${high}`;
+}
+
+/** Drop the unit of the lower bound if the upper bound has the same: 409–466 ms, but 900 ms–1.20 s. */
+function dropUnit(low, high) {
+  const unit = low.slice(low.indexOf(" "));
+  return low.includes(" ") && high.endsWith(unit) ? low.slice(0, -unit.length) : low;
 }
 
 /** Format a difference with its sign; differences of rates are in points. */
@@ -96,7 +102,9 @@ export function formatChange(value, { kind = "number", unit = "" } = {}) {
 
 /** Format the interval of a difference. */
 export function formatChanges(interval, metric) {
-  return interval ? `${formatChange(interval[0], metric)} to ${formatChange(interval[1], metric)}` : DASH;
+  if (!interval) return DASH;
+  const [low, high] = interval.map((bound) => formatChange(bound, metric));
+  return `${dropUnit(low, high)} to ${high}`;
 }
 
 /** Format a p-value. */

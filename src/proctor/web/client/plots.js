@@ -79,7 +79,7 @@ export function chooseDomain(metrics) {
  * Rows: {label, href, metric, domain, reference, band, outcome, tip, heading}.
  */
 export function intervalTable({ caption, headings, rows, axis }) {
-  const body = rows.map((row) => (row.heading ? headingRow(row, headings.length + 1) : intervalRow(row)));
+  const body = rows.map((row) => (row.heading ? headingRow(row, headings.length + 1) : intervalRow(row, headings)));
   const foot =
     axis &&
     h(
@@ -122,14 +122,14 @@ function headingRow({ heading, note }, columns) {
   );
 }
 
-function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape, ticks }) {
+function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape, ticks }, headings) {
   const name = href ? h("a", { href, dir: "auto" }, label) : h("span", { dir: "auto" }, label);
   return h(
     "tr",
     null,
     h("th", { scope: "row" }, name),
     h("td", { class: "plot-cell", "data-tip": tip }, intervalBar({ metric, domain, reference, band, shape, ticks })),
-    cells.map((cell) => h("td", { class: "number" }, cell)),
+    cells.map((cell, index) => h("td", { class: "number", "data-label": headings[index + 1] }, cell)),
   );
 }
 

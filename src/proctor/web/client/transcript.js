@@ -75,7 +75,9 @@ export function renderTimeline(events) {
       h("span", { class: "key model" }),
       "model ",
       h("span", { class: "key tool" }),
-      `tool · ${caption}`,
+      "tool ",
+      spans.some((span) => span.kind === "tool failed") && [h("span", { class: "key failed" }), "failed tool "],
+      `· ${caption}`,
     ),
   );
   return figure;
