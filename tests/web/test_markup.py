@@ -96,7 +96,7 @@ WALK = """async ([count, foreign, patience]) => {
   const pause = () => new Promise((resume) => setTimeout(resume, 2));
   const isShown = (n) =>
     panel.querySelector("h2")?.textContent.trim().startsWith(`${n} `)
-    && panel.querySelector(".panel-content, .state-error");
+    && panel.querySelector(".panel-content");
   const counts = [];
   for (let n = 0; n < count; n++) {
     for (const start = performance.now(); !isShown(n); await pause())

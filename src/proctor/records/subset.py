@@ -145,6 +145,7 @@ class ResultSubset:
             {name: self._select_numbers(numbers) for name, numbers in figures.passes.items()},
             {name: self._select_numbers(numbers) for name, numbers in figures.scores.items()},
             {name: bytes(compress(marks, self._mask)) for name, marks in figures.marks.items()},
+            {name: bytes(compress(marks, self._mask)) for name, marks in figures.absent.items()},
         )
 
     def _select_numbers(self, numbers: array[float]) -> array[float]:

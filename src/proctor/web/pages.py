@@ -42,7 +42,7 @@ class Pages:
 
     def answer(self, path: str, query: Mapping[str, str]) -> Any:
         """Return the page at a path; raise `RunNotFound` or `UsageError` if there is none."""
-        match path.strip("/").split("/"):
+        match path.removeprefix("/").split("/"):
             case ["runs", run_id, name] if name in SLOW_PAGES:
                 with self._lock:
                     opened = self._open(run_id)
@@ -64,7 +64,7 @@ class Pages:
 
     def change(self, path: str, body: bytes) -> Any:
         """Store a label, the only change that the viewer makes, and return the output to label next."""
-        match path.strip("/").split("/"):
+        match path.removeprefix("/").split("/"):
             case ["runs", run_id, "labels"]:
                 return self._labels.change(run_id, body)
         raise UsageError(f"unknown page {path!r}")
