@@ -25,14 +25,14 @@ from proctor.comparison.sides import (
 from proctor.comparison.slices import compare_slices
 from proctor.comparison.statistics import list_known_metrics, request_metrics
 from proctor.comparison.totals import delta_to_scale, describe_scale_difference, find_total_scale
-from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS
 from proctor.core.aliases import COMMON_NAMES
 from proctor.core.identity import have_different_schemes
 from proctor.core.stats.intervals import find_cluster_problem
 from proctor.errors import ConfigError, suggest_name
 from proctor.metrics.registry import MetricLike, compute_metric, to_metric
 from proctor.records import codec
-from proctor.records.comparison import NOT_COMPARABLE, Comparison, MetricDelta, list_aliases
+from proctor.records.comparison import MIN_DIFFERENCE, NOT_COMPARABLE, Comparison, MetricDelta, list_aliases
 from proctor.records.rubric import RUBRIC, TOTAL_SCORE
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Skipped
