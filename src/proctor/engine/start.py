@@ -56,6 +56,9 @@ OTHER_SCHEME = (
     "another version of Proctor stored the run and identified code in another way "
     f"(this is scheme {SCHEME}), so a change of the code cannot be detected"
 )
+OTHER_VERSION = (
+    "another version of Python or Proctor stored the run, so a change of the code cannot be told from the upgrade"
+)
 
 
 def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
@@ -115,8 +118,11 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
     )
     if stored_specs == current_specs:
         return
-    if incomparable_names := _incomparable_evaluators(stored_specs, current_specs):
-        yield Problem(EVALUATOR_CODE, f"{incomparable_names}: {OTHER_SCHEME}")
+    from proctor.comparison.compare import identity_environment
+
+    is_upgraded = identity_environment(stored) != identity_environment(current)
+    if incomparable_names := _incomparable_evaluators(stored_specs, current_specs, is_upgraded=is_upgraded):
+        yield Problem(EVALUATOR_CODE, f"{incomparable_names}: {OTHER_VERSION if is_upgraded else OTHER_SCHEME}")
         return
     # Group the names that share a change.
     changed: dict[str, list[str]] = {}
@@ -132,7 +138,9 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
     yield Problem("evaluators", "; ".join(texts) or "their order has changed")
 
 
-def _incomparable_evaluators(stored: Mapping[str, EvaluatorSpec], current: Mapping[str, EvaluatorSpec]) -> str:
+def _incomparable_evaluators(
+    stored: Mapping[str, EvaluatorSpec], current: Mapping[str, EvaluatorSpec], *, is_upgraded: bool
+) -> str:
     """Return the evaluators whose code cannot be compared, if nothing else about them differs."""
     if list(stored) != list(current):
         return ""
@@ -140,7 +148,7 @@ def _incomparable_evaluators(stored: Mapping[str, EvaluatorSpec], current: Mappi
 
     names = [name for name in stored if stored[name] != current[name]]
     for name in names:
-        is_other = have_different_schemes(stored[name].identity, current[name].identity)
+        is_other = is_upgraded or have_different_schemes(stored[name].identity, current[name].identity)
         if not is_other or diff_evaluators(stored[name], current[name]):
             return ""
     return ", ".join(names)
