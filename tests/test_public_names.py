@@ -54,6 +54,26 @@ def test_the_records_load_neither_engine_nor_database() -> None:
     assert fresh(code) == "[]\n"
 
 
+# What a plain run does not need: comparisons, judge cards, models, recorded spans, entry points, patterns of secrets.
+UNUSED_BY_A_RUN = (
+    *("comparison.compare", "comparison.ranking", "comparison.sides", "comparison.verdicts", "core.stats.differences"),
+    *("core.redaction.secrets", "datasets.table", "engine.rescore", "evaluators.combination", "history.postgres"),
+    *("models.http.errors", "models.prompts", "reports.comparison", "sessions.telemetry.run_tracer"),
+    *("sessions.genai.messages", "validity.cards", "wiring.compare_runs"),
+)
+
+
+def test_a_plain_run_loads_only_what_it_uses(tmp_path: Path) -> None:
+    """`proctor run` with a function and one evaluator waits for no part that it does not use."""
+    (tmp_path / "app.py").write_text("def answer(question):\n    return question\n", encoding="utf-8")
+    (tmp_path / "data.jsonl").write_text('{"input": "a", "expected": "a"}\n', encoding="utf-8")
+    code = f"import os, sys; os.chdir({str(tmp_path)!r}); from proctor.cli.main import run_cli; "
+    code += "run_cli('run --dataset data.jsonl --generate-ids --target app.py:answer -e exact_match -q'.split()); "
+    code += f"unused = [f'proctor.{{name}}' for name in {UNUSED_BY_A_RUN}] + ['importlib.metadata', 'yaml', 'csv']; "
+    code += "print([name for name in unused if name in sys.modules], 'proctor.evaluators.matching' in sys.modules)"
+    assert fresh(code) == "[] True\n"
+
+
 @each_row(("package", "home", "name"), EXPORTED)
 def test_every_public_name_resolves_and_is_explained(package: str, home: str, name: str) -> None:
     """Each is found at its home and has a docstring."""

@@ -197,3 +197,22 @@ def test_a_run_of_an_older_scheme_says_so(program: dict[str, Any], history: SQLi
         run(program, history, resume=first.run_id)
     report = run(program, history, resume=first.run_id, allow_changes=True)
     assert report.total == 3
+
+
+def test_a_run_of_another_version_continues_with_allow_changes(program: dict[str, Any], history: SQLiteHistory) -> None:
+    """An upgrade may change the code of an evaluator; other options are still refused."""
+    first = run(program, history, limit=2)
+    assert first.metadata is not None
+    (spec,) = first.metadata.evaluators
+    before = msgspec.structs.replace(
+        first.metadata,
+        environment={**first.metadata.environment, "proctor": "0.0.9"},
+        evaluators=(msgspec.structs.replace(spec, identity=f"{SCHEME}:0123456789abcdef"),),
+    )
+    history.update(before)
+    with pytest.raises(ResumeRefused, match=r"another version of Python or Proctor(?s:.*)--allow-changes"):
+        run(program, history, resume=first.run_id)
+    assert run(program, history, resume=first.run_id, allow_changes=True).total == 3
+    other_options = msgspec.structs.replace(spec, parameters={"margin": 1}, identity=f"{SCHEME}:0123456789abcdef")
+    changes = find_changes(msgspec.structs.replace(before, evaluators=(other_options,)), first.metadata)
+    assert [change.where for change in changes] == ["evaluators"]

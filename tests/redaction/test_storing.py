@@ -42,6 +42,13 @@ def test_texts_that_the_quick_check_skips_contain_nothing(text: str) -> None:
     assert may_hold_secret(json.dumps({"a": text})) or not find_secrets(text)
 
 
+@given(st.text("0123456789abcdef", min_size=20, max_size=128))
+def test_digests_are_neither_searched_nor_secrets(digest: str) -> None:
+    """Every secret contains a character that is no hexadecimal digit."""
+    assert not may_hold_secret(digest)
+    assert not find_secrets(digest)
+
+
 @each_row("text", LINES)
 def test_secrets_are_replaced_and_the_rest_stays(text: str) -> None:
     """A second pass finds nothing."""

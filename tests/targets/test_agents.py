@@ -379,7 +379,7 @@ def test_an_agent_keeps_its_identity_when_it_runs(name: str) -> None:
     assert as_target(make_other()).spec.identity != identity
 
 
-# Claude Agent SDK and CrewAI: objects of the same shape, because the packages are not installed here.
+# Claude Agent SDK and CrewAI: objects of the same shape; test_agent_packages.py uses the packages.
 
 
 def make_object(value: Any) -> Any:
@@ -425,6 +425,16 @@ def test_messages_of_the_claude_agent_sdk_are_a_session() -> None:
 
 
 @pytest.mark.usefixtures("_claude_sdk")
+def test_the_last_message_of_the_claude_agent_sdk_has_no_calls() -> None:
+    """A function that returns only the result gives output, tokens and cost; evaluators of tool calls skip."""
+    ending = make_object(CLAUDE_MESSAGES[-1])
+    type(ending).__module__ = "claude_agent_sdk.types"
+    result = run(lambda question: ending, [exact_match, tool_not_called("book")])
+    assert verdicts(result) == {"exact_match": True, "tool_not_called": None}
+    assert result.trial.usage == Usage(7, 20, None, 0.5)
+
+
+@pytest.mark.usefixtures("_claude_sdk")
 def test_an_error_of_the_claude_agent_sdk_is_the_error_of_the_trial() -> None:
     """A run that ended without an answer failed; its calls are in the session."""
     ending = {"_class": "ResultMessage", "subtype": "error_max_turns", "is_error": True, "session_id": "s1",
@@ -451,15 +461,46 @@ def test_real_messages_of_the_claude_agent_sdk_are_read() -> None:
     assert not [event for event in result.trial.session if isinstance(event, CustomEvent) and event.kind == "Message"]
 
 
-def test_the_output_of_a_crew_has_usage_but_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CrewAI returns no tool calls, so evaluators of tool calls skip instead of judging."""
-    monkeypatch.setitem(sys.modules, "crewai", types.ModuleType("crewai"))
+def make_crew_output(*messages: dict[str, Any], requests: int) -> Any:
+    """Two requests of CrewAI 1.15 cost 40 and 4 tokens here."""
     output = type("CrewOutput", (), {"__module__": "crewai.crews.crew_output"})()
     output.raw, output.pydantic, output.json_dict = ANSWER, None, None
-    output.token_usage = {"prompt_tokens": 40, "completion_tokens": 4, "total_tokens": 44}
-    result = run(lambda question: output, [exact_match, tool_called("weather")])
-    assert verdicts(result) == {"exact_match": True, "tool_called": None}
+    output.token_usage = {"prompt_tokens": 20 * requests, "completion_tokens": 2 * requests,
+                          "successful_requests": requests}  # fmt: skip
+    output.tasks_output = [make_object({"_class": "TaskOutput", "messages": list(messages)})]
+    return output
+
+
+CREW_MESSAGES: tuple[dict[str, Any], ...] = (
+    {"role": "system", "content": "You are a forecaster."},
+    {"role": "user", "content": "Current Task: Weather in Rome?"},
+    {"role": "assistant", "content": "", "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}]},
+    {"role": "tool", "content": "sunny", "tool_call_id": "c1", "name": "weather"},
+    {"role": "assistant", "content": ANSWER},
+)  # fmt: skip
+WRITTEN_CALL = {"role": "assistant", "content": 'Thought: look\nAction: weather\nAction Input: {"city": "Rome"}'}
+
+
+def test_the_messages_of_a_crew_are_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tool calls and tokens are those of CrewAI; calls that are only in a text are unknown, not absent."""
+    monkeypatch.setitem(sys.modules, "crewai", types.ModuleType("crewai"))
+    result = run(lambda question: make_crew_output(*CREW_MESSAGES, requests=2))
+    assert verdicts(result) == ALL_PASS
     assert result.trial.usage == Usage(40, 4)
+    written = make_crew_output(WRITTEN_CALL, CREW_MESSAGES[-1], requests=2)
+    result = run(lambda question: written, [exact_match, tool_not_called("weather")])
+    assert verdicts(result) == {"exact_match": True, "tool_not_called": None}
+    assert result.trial.usage == Usage(40, 4)
+
+
+def test_tokens_of_earlier_kickoffs_are_not_those_of_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CrewAI adds up the tokens of a crew; a total of more requests than answers is left out with a warning."""
+    monkeypatch.setitem(sys.modules, "crewai", types.ModuleType("crewai"))
+    report = evaluate(lambda q: make_crew_output(*CREW_MESSAGES, requests=4), SAMPLES, exact_match, history=None)
+    assert [result.trial.usage for result in report.results] == [None]
+    assert report.metadata is not None
+    assert any("CrewAI adds up" in warning for warning in report.metadata.warnings)
 
 
 def test_an_agent_of_the_users_own_package_is_not_taken_for_another() -> None:

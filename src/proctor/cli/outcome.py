@@ -23,8 +23,6 @@ def report_outcome(report: EvalReport, thresholds: Mapping[str, float], options:
     is down; a target that always fails is below its threshold, a judge that always fails is not. 4: the thresholds are
     reached, but more than 10% of the values are missing.
     """
-    from proctor.reports.formats import write_reports
-
     output = options.get("output")
     counts = report.counts
     has_verdict = counts.passed + counts.failed > 0
@@ -32,7 +30,11 @@ def report_outcome(report: EvalReport, thresholds: Mapping[str, float], options:
     thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
     inconclusive_reasons = [] if shortfalls else list(_find_missing_values(report, thresholds))
     verdict = _describe_gate(thresholds, shortfalls, inconclusive_reasons)
-    paths = write_reports(report, output, options["formats"], verdict) if output else []
+    paths = []
+    if output:
+        from proctor.reports.formats import write_reports
+
+        paths = write_reports(report, output, options["formats"], verdict)
     with tolerate_closed_pipe():
         if options.get("as_json"):
             print_json({**summarize(report), "below_threshold": shortfalls, "inconclusive": inconclusive_reasons})
@@ -82,10 +84,11 @@ def show_report(report: EvalReport) -> None:
 
 def show_card_lines(history: Any, report: EvalReport) -> None:
     """Print one line about the card of each judge in a run."""
-    from proctor.validity.describe_card import describe_states
+    run = report.metadata
+    if run is not None and (any(spec.judges_inside for spec in run.evaluators) or history.labels()):
+        from proctor.validity.describe_card import describe_states
 
-    if report.metadata is not None:
-        for line in describe_states(history, report.metadata):
+        for line in describe_states(history, run):
             click.echo(line)
 
 

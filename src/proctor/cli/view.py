@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import socket
 from typing import Any
@@ -48,7 +49,9 @@ def command(run: str | None, **options: Any) -> None:
         click.echo(f"viewing {history.describe().where}\n{address}\nPress Ctrl-C to stop.")
         if options["open"]:
             click.launch(address)
-        make_server(app).run(sockets=[listener])
+        # Some versions of uvicorn raise the signal again after they have stopped.
+        with contextlib.suppress(KeyboardInterrupt):
+            make_server(app).run(sockets=[listener])
 
 
 def make_server(app: Any) -> Any:

@@ -25,14 +25,14 @@ from proctor.comparison.sides import (
 from proctor.comparison.slices import compare_slices
 from proctor.comparison.statistics import list_known_metrics, request_metrics
 from proctor.comparison.totals import delta_to_scale, describe_scale_difference, find_total_scale
-from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS
 from proctor.core.aliases import COMMON_NAMES
 from proctor.core.identity import have_different_schemes
 from proctor.core.stats.intervals import find_cluster_problem
 from proctor.errors import ConfigError, suggest_name
 from proctor.metrics.registry import MetricLike, compute_metric, to_metric
 from proctor.records import codec
-from proctor.records.comparison import NOT_COMPARABLE, Comparison, MetricDelta, list_aliases
+from proctor.records.comparison import MIN_DIFFERENCE, NOT_COMPARABLE, Comparison, MetricDelta, list_aliases
 from proctor.records.rubric import RUBRIC, TOTAL_SCORE
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Skipped
@@ -166,7 +166,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
     reweighted = [name for name in shared if [change.path for change in options[name]] == [_WEIGHT]]
     identities = {name: (specs_a[name].identity, specs_b[name].identity) for name in shared}
     differing_names = [name for name in shared if len({*identities[name]}) > 1 and name not in reweighted]
-    is_same_environment = _identity_environment(a) == _identity_environment(b)
+    is_same_environment = identity_environment(a) == identity_environment(b)
     changed = [
         name
         for name in shared
@@ -190,7 +190,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
     )
 
 
-def _identity_environment(run: RunMetadata) -> tuple[object, ...]:
+def identity_environment(run: RunMetadata) -> tuple[object, ...]:
     """Return the versions that an evaluator's identity depends on: bytecode differs by Python version."""
     return run.environment.get("python", "").split(".")[:2], run.environment.get("proctor")
 

@@ -11,16 +11,10 @@ import msgspec
 from proctor.comparison.evidence import Evidence, estimate_interval
 from proctor.comparison.sides import LOWER_IS_BETTER, Side, ValuesBySample, find_clusters, is_latency_of_two_runs
 from proctor.comparison.statistics import compare_statistic
-from proctor.comparison.verdicts import (
-    DIFFERENT_MOMENTS,
-    MIN_DIFFERENCE,
-    adjust_deltas,
-    count_tests,
-    find_min_difference,
-)
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS, adjust_deltas, count_tests, find_min_difference
 from proctor.core.stats.descriptive import mean
 from proctor.core.stats.intervals import MIN_CLUSTERS
-from proctor.records.comparison import Interval, MetricDelta, list_aliases
+from proctor.records.comparison import MIN_DIFFERENCE, Interval, MetricDelta, list_aliases
 from proctor.records.formatting import Kind
 from proctor.records.numbers import higher_is_better
 

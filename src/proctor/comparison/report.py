@@ -7,31 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from proctor.comparison.compare import compare, compare_all
-from proctor.comparison.flips import add_flip_texts
-from proctor.comparison.labels import measure_labels
-from proctor.comparison.ranking import RankingEntry, rank
 from proctor.comparison.rows import make_row, to_pandas, to_polars
-from proctor.comparison.sides import (
-    SampleValue,
-    Side,
-    ValuesByMetric,
-    ValuesBySample,
-    average_by_sample,
-    is_latency,
-    make_side,
-)
-from proctor.comparison.slices import slice_results
-from proctor.comparison.totals import find_total_scale, share_to_scale
-from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.core.imports import REPORTERS, load_plugin
 from proctor.errors import ConfigError, FieldMissing, suggest_name
-from proctor.metrics.registry import MetricLike
-from proctor.records.comparison import Comparison, Ranking, list_aliases
+from proctor.records.comparison import MIN_DIFFERENCE, Comparison, Ranking, list_aliases
 from proctor.records.fields.field_result import FieldResult, FieldResults, FieldScore
 from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import view_as_mapping
@@ -42,11 +25,17 @@ from proctor.records.results import Counts, ResultList, Results
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 from proctor.records.score import SKIPPED_BY_DESIGN, Score, read_parts
-from proctor.records.slices import LabelReport, Slices
 from proctor.records.trial import EvalResult
 
+# Most runs compare nothing, so the modules of comparisons are imported in the methods that need them.
+if TYPE_CHECKING:
+    from proctor.comparison.ranking import RankingEntry
+    from proctor.comparison.sides import SampleValue, Side, ValuesByMetric, ValuesBySample
+    from proctor.metrics.registry import MetricLike
+    from proctor.records.slices import LabelReport, Slices
+
 MetricTable = Mapping[str, MetricValue]
-ByConfiguration = dict[str, list[SampleValue]]
+ByConfiguration = dict[str, "list[SampleValue]"]
 
 
 class _Readings(NamedTuple):
@@ -228,6 +217,8 @@ class EvalReport:
         `better` maps a field to True if higher values are better, and `min_difference` is the smallest relevant
         difference. `by` is a metadata key, or "tags": the `slices` of the comparison are then compared too.
         """
+        from proctor.comparison.compare import compare
+
         return compare(self.side(a), self.side(b), metrics=metrics, better=better, min_difference=min_difference, by=by)
 
     def compare_with_baseline(self) -> list[Comparison]:
@@ -235,6 +226,9 @@ class EvalReport:
         run = self.metadata
         if run is None or run.baseline is None or not self.total:
             return []
+        from proctor.comparison.compare import compare_all
+        from proctor.comparison.flips import add_flip_texts
+
         baseline = self.side(run.baseline)
         pairs = [(self.side(name), baseline) for name in self.configurations if name != run.baseline]
         return [add_flip_texts(found, *pair) for found, pair in zip(compare_all(pairs), pairs, strict=True)]
@@ -261,6 +255,9 @@ class EvalReport:
         Each slice has the metrics of every configuration. More than 12 different numbers become at most 5 ranges. If
         the run has a baseline, or two configurations, the notes name the slices that contradict the total.
         """
+        from proctor.comparison.compare import compare_all
+        from proctor.comparison.slices import slice_results
+
         total = {name: dict(self.by_configuration.get(name, self.metrics)) for name in self.configurations}
         slices = slice_results(self.results, self.metadata, self.configurations, key, total)
         baseline = self.metadata.baseline if self.metadata else None
@@ -283,10 +280,14 @@ class EvalReport:
         Outputs are labels if they and the expected values are short texts from a small set; otherwise `problem` says
         why not. Texts are compared without surrounding spaces, in any case.
         """
+        from proctor.comparison.labels import measure_labels
+
         return tuple(measure_labels(name, self.results.for_configuration(name)) for name in self.configurations)
 
     def side(self, configuration: str | None = None, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison; the only one by default."""
+        from proctor.comparison.sides import make_side
+
         selected = configuration if configuration is not None else self._only_configuration()
         self._require_configuration(selected)
         side = make_side(
@@ -314,10 +315,15 @@ class EvalReport:
 
         "asc" puts the lowest first. Ties are sorted by name; configurations without a number come last.
         """
+        from proctor.comparison.ranking import rank
+
         return rank(field, order, self.ranking_entries(field))
 
     def ranking_entries(self, field: str) -> dict[str, RankingEntry]:
         """Return the numbers that the configurations are ranked by."""
+        from proctor.comparison.ranking import RankingEntry
+        from proctor.comparison.sides import average_by_sample, is_latency, make_side
+
         readings = None
         if self._fields:
             readings = self._readings.fields.get(field) or self._readings.scores.get(field)
@@ -347,6 +353,8 @@ class EvalReport:
         }
 
     def _scale_totals(self, metric: str, numbers: ValuesBySample) -> ValuesBySample:
+        from proctor.comparison.totals import find_total_scale, share_to_scale
+
         scale = find_total_scale(self.metadata)
         if scale is None or TOTAL_SCORE not in list_aliases(metric):
             return numbers
@@ -478,6 +486,8 @@ def _was_evaluated(score: Score | None) -> bool:
 
 
 def _average_table(readings: Mapping[str, ByConfiguration], configuration: str) -> ValuesByMetric:
+    from proctor.comparison.sides import average_by_sample
+
     table = {name: average_by_sample(values.get(configuration, ())) for name, values in readings.items()}
     return {name: numbers for name, numbers in table.items() if numbers}
 

@@ -12,7 +12,7 @@ from proctor.comparison.evidence import MCNEMAR
 from proctor.core.stats.distributions import normal_cdf, normal_quantile
 from proctor.core.stats.effects import holm
 from proctor.core.stats.intervals import wilson_interval
-from proctor.records.comparison import BOOTSTRAP, NOT_COMPARABLE, Interval, MetricDelta, Verdict
+from proctor.records.comparison import BOOTSTRAP, MIN_DIFFERENCE, NOT_COMPARABLE, Interval, MetricDelta, Verdict
 from proctor.records.formatting import Kind
 
 CONFIDENCE = 0.95
@@ -22,8 +22,7 @@ LEVEL = 0.05
 POWER = 0.8
 # The search for a number of samples ends at this multiple of the known samples.
 _MAX_FACTOR = 10**9
-# The smallest relevant difference: one point of a rate or score, five percent of other numbers.
-MIN_DIFFERENCE = 0.01
+# The smallest relevant difference of numbers that are neither rates nor scores.
 _MIN_RELATIVE_DIFFERENCE = 0.05
 # A smaller difference of latencies may come from the scheduling of threads.
 _MIN_LATENCY_DIFFERENCE_MS = 1.0

@@ -19,7 +19,6 @@ from proctor.datasets.json_document import RECORD_KEYS, JSONDataset
 from proctor.datasets.jsonl import JSONLDataset
 from proctor.datasets.problems import WHOLE_DATASET, ReportProblems
 from proctor.datasets.record import Rules, read_items
-from proctor.datasets.table import CSVDataset
 from proctor.errors import DatasetError, Problem, suggest_name
 from proctor.records.sample import Sample
 
@@ -68,6 +67,8 @@ def open_file(path: str | Path, rules: Rules, format: str | None = None) -> File
     if format is not None or suffix not in OWN_ENDINGS:
         return _open_plugin(path, options, format)
     if suffix in TABLE_ENDINGS:
+        from proctor.datasets.table import CSVDataset
+
         return CSVDataset(path, **options)
     expects_lines = suffix in JSONL_ENDINGS
     is_lines = is_json_lines(path, expects_lines=expects_lines)

@@ -28,6 +28,7 @@ from proctor.records.run import RunMetadata, Spent
 from proctor.records.trial import EvalResult
 from proctor.sessions import current as sessions
 from proctor.sessions import telemetry
+from proctor.sessions.telemetry.run_tracer import current_run_id
 
 
 class ActorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -89,7 +90,7 @@ class TrialActor:
     async def trial(self, data: bytes) -> bytes:
         """Run and score the sample of an `EvalRequest`; return a `TrialResponse`."""
         request: EvalRequest[Any, Any] = codec.decode(data, EvalRequest)
-        telemetry.current_run_id.set(request.run_id)
+        current_run_id.set(request.run_id)
         budget = self._options.budget
         # Tracked separately for each trial: the response contains its total, and the run adds them up.
         spending = None if budget is None else Spending(budget)

@@ -37,6 +37,7 @@ from proctor.records.sample import Sample
 from proctor.records.trial import Configuration, EvalResult
 from proctor.sessions import current as sessions
 from proctor.sessions import telemetry
+from proctor.sessions.telemetry.run_tracer import current_run_id
 
 ALIVE_SECONDS = 2.0
 # A worker that stops when its mailbox is empty fails if the results' mailbox stays full for this long.
@@ -227,7 +228,7 @@ class _ReturningRunner:
         self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
         assert slot.job is not None
-        telemetry.current_run_id.set(self._leased.get(slot.job[0]).request.run_id)
+        current_run_id.set(self._leased.get(slot.job[0]).request.run_id)
         try:
             result = self._run(slot, sample, configuration, epoch)
             return result if isinstance(result, EvalResult) else await result

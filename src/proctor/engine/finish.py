@@ -30,17 +30,19 @@ def aggregate(
     results: Results, run: RunMetadata, metrics: Sequence[Metric] = ()
 ) -> tuple[MetricTable, dict[str, MetricTable]]:
     """Compute all metrics of the run and, if there are several configurations, of each."""
-    # The trials of several configurations are not repeats of each other.
-    registries = [MetricRegistry.of_run(run.evaluators, run.fields, epochs) for epochs in (run.options.epochs, 1)]
-    for registry in registries:
+
+    def compute(results: Results, epochs: int) -> MetricTable:
+        registry = MetricRegistry.of_run(run.evaluators, run.fields, epochs)
         for metric in metrics:
             registry.register(metric)
-    registry, mixed = registries
+        return registry.compute_all(results)
+
     names = [configuration.name for configuration in run.configurations]
     if len(names) == 1:
-        return registry.compute_all(results), {}
-    tables = {name: registry.compute_all(results.for_configuration(name)) for name in names}
-    return mixed.compute_all(results), tables
+        return compute(results, run.options.epochs), {}
+    tables = {name: compute(results.for_configuration(name), run.options.epochs) for name in names}
+    # The trials of several configurations are not repeats of each other.
+    return compute(results, 1), tables
 
 
 def summarize(

@@ -6,6 +6,7 @@ the job ids of CI services are recorded.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
@@ -100,9 +101,11 @@ def package_versions() -> dict[str, str]:
     """
     versions: dict[str, str] = {}
     for folder in sys.path:
-        for path in Path(folder).glob("*.dist-info"):
-            package, _, version = path.stem.partition("-")
-            versions.setdefault(package.lower().replace("_", "-"), version)
+        with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
+            for entry in entries:
+                if entry.name.endswith(".dist-info"):
+                    package, _, version = entry.name.removesuffix(".dist-info").partition("-")
+                    versions.setdefault(package.lower().replace("_", "-"), version)
     return {name: versions[name] for name in sorted(PACKAGES) if name in versions}
 
 

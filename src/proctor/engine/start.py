@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from proctor.comparison.compare import describe_code_change, diff_evaluators
 from proctor.core.clock import Clock
 from proctor.core.identity import SCHEME, have_different_schemes
 from proctor.core.threads import CallThreads
@@ -35,7 +34,6 @@ from proctor.engine.plan import IsDone, Plan, count_trials, done_by_name, done_b
 from proctor.engine.progress import Progress
 from proctor.engine.provenance import collect_provenance
 from proctor.engine.redaction import redact_metadata, redaction_warnings
-from proctor.engine.rescore import RescorePlan, StoredTrials
 from proctor.engine.run import OpenDisplay, RunExecution
 from proctor.engine.trial import Runner, Scorer, TrialRunner
 from proctor.engine.worker_pool import StopCheck
@@ -49,11 +47,17 @@ from proctor.records.trial import EvalResult, Trial
 from proctor.sessions import telemetry
 from proctor.version import VERSION
 
+if TYPE_CHECKING:
+    from proctor.engine.rescore import RescorePlan
+
 MAX_VALUE_LENGTH = 60
 EVALUATOR_CODE = "evaluators' code"
 OTHER_SCHEME = (
     "another version of Proctor stored the run and identified code in another way "
     f"(this is scheme {SCHEME}), so a change of the code cannot be detected"
+)
+OTHER_VERSION = (
+    "another version of Python or Proctor stored the run, so a change of the code cannot be told from the upgrade"
 )
 
 
@@ -114,8 +118,11 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
     )
     if stored_specs == current_specs:
         return
-    if incomparable_names := _incomparable_evaluators(stored_specs, current_specs):
-        yield Problem(EVALUATOR_CODE, f"{incomparable_names}: {OTHER_SCHEME}")
+    from proctor.comparison.compare import identity_environment
+
+    is_upgraded = identity_environment(stored) != identity_environment(current)
+    if incomparable_names := _incomparable_evaluators(stored_specs, current_specs, is_upgraded=is_upgraded):
+        yield Problem(EVALUATOR_CODE, f"{incomparable_names}: {OTHER_VERSION if is_upgraded else OTHER_SCHEME}")
         return
     # Group the names that share a change.
     changed: dict[str, list[str]] = {}
@@ -131,19 +138,25 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
     yield Problem("evaluators", "; ".join(texts) or "their order has changed")
 
 
-def _incomparable_evaluators(stored: Mapping[str, EvaluatorSpec], current: Mapping[str, EvaluatorSpec]) -> str:
+def _incomparable_evaluators(
+    stored: Mapping[str, EvaluatorSpec], current: Mapping[str, EvaluatorSpec], *, is_upgraded: bool
+) -> str:
     """Return the evaluators whose code cannot be compared, if nothing else about them differs."""
     if list(stored) != list(current):
         return ""
+    from proctor.comparison.compare import diff_evaluators
+
     names = [name for name in stored if stored[name] != current[name]]
     for name in names:
-        is_other = have_different_schemes(stored[name].identity, current[name].identity)
+        is_other = is_upgraded or have_different_schemes(stored[name].identity, current[name].identity)
         if not is_other or diff_evaluators(stored[name], current[name]):
             return ""
     return ", ".join(names)
 
 
 def _describe_evaluator_change(stored: EvaluatorSpec, current: EvaluatorSpec) -> str:
+    from proctor.comparison.compare import describe_code_change, diff_evaluators
+
     texts = []
     for term in diff_evaluators(stored, current):
         stored_text, current_text = (
@@ -299,6 +312,8 @@ def rescore_run(
     results: Results | None = None,
 ) -> RunExecution:
     """Start a new run that scores the trials of an earlier run, or of `results`, without calling a target."""
+    from proctor.engine.rescore import StoredTrials
+
     now = clock.now()
     trials = StoredTrials(history.results(stored_run.run_id) if results is None else results, stored_run)
     metadata = _describe_rescoring(stored_run, plan, now, len(trials))
@@ -406,7 +421,9 @@ def _describe_run(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadat
 
 
 def _environment() -> dict[str, str]:
-    return {"proctor": VERSION, "python": platform.python_version(), "platform": platform.platform(terse=True)}
+    # `platform.platform` would start a process to find the processor.
+    system = f"{platform.system()}-{platform.release()}-{platform.machine()}"
+    return {"proctor": VERSION, "python": platform.python_version(), "platform": system}
 
 
 def _execution(

@@ -237,6 +237,12 @@ def _get_registered_name(evaluator: Any) -> str:
     return get_address(evaluator) if mark is None else mark.info.name
 
 
+@functools.cache
+def _compute_builtin_identity(function: Any) -> tuple[str, tuple[str, ...]]:
+    """Identify a function of Proctor without options, whose code does not change while the process runs."""
+    return compute_identity([function, [], []])
+
+
 def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
     call = get_callable(evaluator, options.name)
     signature = read_signature(call, options.name)
@@ -254,7 +260,11 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
         values["threshold"] = options.threshold
     threshold = info.threshold if options.threshold is None else options.threshold
     data = {key: to_data(value) for key, value in values.items()}
-    identity = compute_identity([options.factory or call, sorted(data.items()), list(values.values())])
+    function = options.factory or call
+    if not values and getattr(function, "__module__", "").startswith("proctor."):
+        identity = _compute_builtin_identity(function)
+    else:
+        identity = compute_identity([function, sorted(data.items()), list(values.values())])
     spec = EvaluatorSpec(options.name, options.uses, data, *identity)
     if checked_options:
         call = functools.partial(call, **checked_options)

@@ -237,9 +237,6 @@ def _store_version(connection: PostgresConnection, number: int) -> None:
     connection.execute("INSERT INTO schema_version VALUES (?)", (number,))
 
 
-SCHEMES = ("postgresql://", "postgres://")
-
-
 class PostgresHistory(StoredRuns):
     """A history in a PostgreSQL database, by its URL `postgresql://user:password@host/database`.
 

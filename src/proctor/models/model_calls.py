@@ -11,16 +11,13 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, Unpack
 
 import msgspec
 
 from proctor.core import bridge, resource_scope
 from proctor.errors import CallFailed, ModelError, Unreadable
-from proctor.models.answer_format import JsonFormat, is_json, schema_instructions
 from proctor.models.connect import display_name, provider
-from proctor.models.http.errors import to_short_line
-from proctor.models.prompts import Prompt
 from proctor.models.spending import Spending
 from proctor.ports import ByteStore, ProviderAdapter
 from proctor.records import codec
@@ -28,6 +25,10 @@ from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ModelCall, Usage
 from proctor.records.validation import describe_types, explain
 from proctor.sessions import current as sessions
+
+# Every run imports this module; what only calls need is imported by the first call.
+if TYPE_CHECKING:
+    from proctor.models.prompts import Prompt
 
 MAX_QUOTE = 300
 
@@ -127,6 +128,8 @@ async def aask(
     is parsed into `response.output`; if that fails, the model gets one reminder. A response that calls
     `tools` is returned without parsing.
     """
+    from proctor.models.prompts import Prompt
+
     adapter = provider(model)
     if output is None and isinstance(prompt, Prompt):
         output = prompt.output_type
@@ -149,6 +152,8 @@ ask = bridge.synchronous(aask)
 def _to_answer_format(output: Any) -> AnswerFormat:
     if callable(getattr(output, "read", None)) and hasattr(output, "schema"):
         return output  # type: ignore[no-any-return]
+    from proctor.models.answer_format import JsonFormat
+
     return JsonFormat(output)
 
 
@@ -175,6 +180,8 @@ def _make_request(
 
 
 def _to_messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message, ...]:
+    from proctor.models.prompts import Prompt
+
     if isinstance(prompt, str):
         return (Message("user", prompt),)
     if isinstance(prompt, Prompt):
@@ -317,6 +324,8 @@ def _unreadable(
     structured: bool,
     after_reminder: str = "",
 ) -> Unreadable:
+    from proctor.models.answer_format import is_json
+
     is_cut = response.finish_reason == "length"
     cut = " (it was cut off at max_tokens)" if is_cut else ""
     hint = ""
@@ -348,6 +357,8 @@ def _merge_responses(first: ModelResponse, second: ModelResponse) -> ModelRespon
 
 
 def _reminder_text(response: ModelResponse, error: ValueError, answer_format: AnswerFormat, structured: bool) -> str:
+    from proctor.models.answer_format import schema_instructions
+
     instructions = schema_instructions(answer_format.schema) if structured else answer_format.instructions
     cut = " (it was cut off: be brief)" if response.finish_reason == "length" else ""
     return f"That answer cannot be read{cut}: {error}.\n\n{instructions}"
@@ -364,4 +375,6 @@ def _raise_if_refused(adapter: ProviderAdapter, response: ModelResponse) -> None
 
 
 def _quote(text: str) -> str:
+    from proctor.models.http.errors import to_short_line
+
     return repr(to_short_line(text, MAX_QUOTE))

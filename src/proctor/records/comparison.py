@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import Any, Literal
 
 import msgspec
@@ -21,6 +20,8 @@ DECIDED = ("better", "worse", "different")
 NOT_COMPARABLE: Verdict = "not comparable"
 # The prefix of the method for metrics without a number per sample.
 BOOTSTRAP = "bootstrap over"
+# The smallest relevant difference of rates and scores: one point.
+MIN_DIFFERENCE = 0.01
 
 
 class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -300,6 +301,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     def _repr_html_(self) -> str:
         """Return the answer, a table and the notes for notebooks; all texts are escaped."""
+        from html import escape
+
         rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._table())
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return f"<div><p><strong>{escape(self.answer)}</strong></p><table>{rows}</table>{notes}</div>"

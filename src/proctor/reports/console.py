@@ -11,7 +11,6 @@ from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
 from proctor.records.trial import EvalResult
 from proctor.reports import summary
-from proctor.reports.comparison import render_comparison
 from proctor.reports.format import (
     DASH,
     break_name,
@@ -68,10 +67,12 @@ def render_text(report: EvalReport, *, width: int | None = None, color: bool = F
     The default width is that of the terminal.
     """
     width = width or shutil.get_terminal_size().columns
-    comparisons = [
-        render_comparison(comparison, width, color, flips=FLIPS_SHOWN) for comparison in report.compare_with_baseline()
-    ]
-    return "\n".join([render_report(report, width=width, color=color), *comparisons])
+    texts = [render_report(report, width=width, color=color)]
+    if comparisons := report.compare_with_baseline():
+        from proctor.reports.comparison import render_comparison
+
+        texts += [render_comparison(comparison, width, color, flips=FLIPS_SHOWN) for comparison in comparisons]
+    return "\n".join(texts)
 
 
 render_text.extension = "txt"  # type: ignore[attr-defined]

@@ -276,6 +276,10 @@ def render_parts(parts: Iterable[RenderableType], width: int, color: bool) -> st
         force_terminal=color,
         color_system="standard" if color else None,
         legacy_windows=False,
+        # Texts contain no markup, and the parts choose their styles.
+        markup=False,
+        emoji=False,
+        highlight=False,
         _environ={},
     )
     with console.capture() as captured:

@@ -1,5 +1,7 @@
 """Agents of frameworks as targets: LangGraph, the OpenAI Agents SDK, Pydantic AI and smolagents.
 
+The results of these frameworks, of CrewAI and of the Claude Agent SDK become replies with sessions.
+
 An agent is recognized by its classes; no framework is imported before the program does. If an agent raises, what it did
 until then is in the session.
 """

@@ -76,10 +76,10 @@ def _read_address(address: str, name: str | None) -> tuple[Any, str | None]:
         return {"model" if "#" in address else "http": address}, name
     if ".py:" not in address and is_model_address(address):
         return {"model": address}, name
-    model_hint = suggest_address(address)
     try:
         target = importing.import_object(address)
     except UsageError as error:
+        model_hint = suggest_address(address)
         if ":" not in address:
             raise TargetError(
                 f"{address!r} is not a target address",

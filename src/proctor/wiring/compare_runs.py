@@ -18,11 +18,10 @@ from proctor.comparison.ranking import rank as rank_values
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import LOWER_IS_BETTER, Side
 from proctor.comparison.totals import describe_scale_difference, find_total_scale
-from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.metrics.registry import MetricLike, to_metric
 from proctor.ports import History, Metric
-from proctor.records.comparison import Comparison, Ranking, list_aliases
+from proctor.records.comparison import MIN_DIFFERENCE, Comparison, Ranking, list_aliases
 from proctor.records.numbers import higher_is_better
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.wiring.open_history import load_report, open_history

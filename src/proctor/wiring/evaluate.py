@@ -16,7 +16,6 @@ from proctor.core.aliases import accept_aliases
 from proctor.core.clock import Clock, SystemClock
 from proctor.engine.early_stop import StopRule
 from proctor.engine.peer_trials import LOCAL_RUN_FIX, NEEDS_LOCAL_RUN
-from proctor.engine.rescore import RescorePlan
 from proctor.engine.run import OpenDisplay
 from proctor.engine.start import Backend, RunControls, begin_run, resume_run
 from proctor.engine.start import rescore_run as begin_rescoring
@@ -250,6 +249,8 @@ async def execute_rescore(
     budget: Mapping[str, float] | Budget | None = None,
 ) -> EvalReport:
     """Score a stored run again; every entry point calls this function."""
+    from proctor.engine.rescore import RescorePlan
+
     checked_budget = check_run_options({"budget": budget}).budget
     registry = registry or Registry.standard()
     source = history.find(run)
@@ -277,6 +278,8 @@ async def score_trials(
 
     The scores are in the order of the trials; a trial that the budget left out has none.
     """
+    from proctor.engine.rescore import RescorePlan
+
     copies = [
         msgspec.structs.replace(trial, sample=msgspec.structs.replace(trial.sample, id=str(index)))
         for index, trial in enumerate(trials)

@@ -11,7 +11,6 @@ from proctor.datasets.files import GZIP
 from proctor.datasets.formats import JSON_ENDINGS, TABLE_ENDINGS, dataset_formats, format_suffix
 from proctor.datasets.json_document import RECORD_KEYS
 from proctor.datasets.sessions import SessionDataset
-from proctor.datasets.table import CSVDataset
 from proctor.errors import ConfigError, suggest_name
 from proctor.records.run import DatasetInfo
 from proctor.sessions.importers.session_files import AUTO, FORMATS, detect_format, read_first_values
@@ -46,6 +45,8 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
                 where=str(path),
                 fix="leave delimiter out, or add format: csv",
             )
+        from proctor.datasets.table import CSVDataset
+
         return CSVDataset(path, entry.mapping, generate_ids=entry.generate_ids, delimiter=entry.delimiter)
     return make_source(path, mapping=entry.mapping, generate_ids=entry.generate_ids, format=entry.format)
 

@@ -13,7 +13,6 @@ import msgspec
 from proctor.comparison.report import EvalReport
 from proctor.engine.finish import aggregate
 from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
-from proctor.history.postgres import SCHEMES, PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
 from proctor.ports import History
 from proctor.records.run import RunMetadata
@@ -21,6 +20,7 @@ from proctor.records.trial import EvalResult, Outcome
 
 HISTORY_VARIABLE = "PROCTOR_HISTORY"
 DEFAULT_HISTORY = Path(".proctor") / "history.db"
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # The number of recent runs that are searched for an unfinished run.
 MAX_RUNS = 1000
@@ -37,7 +37,9 @@ def open_history(where: History | str | Path | bool | None = None) -> History:
         return history
     if where is None or where is True:
         where = os.environ.get(HISTORY_VARIABLE) or DEFAULT_HISTORY
-    if isinstance(where, str) and where.startswith(SCHEMES):
+    if isinstance(where, str) and where.startswith(POSTGRES_SCHEMES):
+        from proctor.history.postgres import PostgresHistory
+
         return PostgresHistory(where)
     if isinstance(where, str) and (scheme := SCHEME.match(where)):
         # The rest may contain a password.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -415,6 +416,9 @@ def load_metrics(
     loaded = tuple(Registry().load_metric(metric) for metric in metrics)
     if (rubrics := read_columns(specs, "")).columns:
         loaded = (RubricTotalMetric(rubrics), *loaded)
+    if not loaded and not fields:
+        _check_metric_names(tuple((spec.name, spec.uses) for spec in specs))
+        return ()
     registry = MetricRegistry.of_run(specs, fields or {})
     numbers = _compute_names(registry, specs)
     for metric in loaded:
@@ -424,6 +428,13 @@ def load_metrics(
     if names & numbers or any(number.startswith(f"{name}.") for name in names for number in names | numbers):
         _compute_names(registry, specs)
     return loaded
+
+
+@functools.lru_cache
+def _check_metric_names(evaluators: tuple[tuple[str, str], ...]) -> None:
+    """Reject evaluators, by name and kind, whose metrics clash; cached, because programs evaluate repeatedly."""
+    specs = [EvaluatorSpec(*evaluator) for evaluator in evaluators]
+    _compute_names(MetricRegistry.of_run(specs, {}), specs)
 
 
 def _compute_names(registry: MetricRegistry, specs: Sequence[EvaluatorSpec]) -> set[str]:

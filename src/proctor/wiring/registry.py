@@ -14,7 +14,6 @@ from proctor import evaluators as builtin_evaluators
 from proctor.core import imports as importing
 from proctor.errors import EvaluatorError, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach, find_name_clashes, flatten_problems
-from proctor.evaluators.combination import negate
 from proctor.evaluators.decorator import EvaluatorInfo, describe_evaluator, get_info, get_mark, get_name
 from proctor.evaluators.options import read_signature
 from proctor.metrics.registry import is_metric, make_metric
@@ -211,6 +210,8 @@ class Registry:
         name = name or entry.name
         if entry.uses.startswith(NEGATED):
             inner = entry._replace(uses=entry.uses.removeprefix(NEGATED), name=None)
+            from proctor.evaluators.combination import negate
+
             return attach(negate(self.build(inner)), name=name)
         registered = self._find(entry.uses)
         parameters = self._build_parameters(entry, registered.info)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,13 +15,14 @@ from proctor.engine.finish import aggregate
 from proctor.engine.plan import Plan
 from proctor.errors import ConfigError, UsageError
 from proctor.ports import History
-from proctor.records.comparison import Comparison
 from proctor.records.sample import Sample
 from proctor.records.selection import SelectedSamples, Selection, contains_words, find_samples, split_words
-from proctor.records.subset import ResultSubset
 from proctor.records.trial import OUTCOMES
-from proctor.wiring.compare_runs import OpenedRun
 from proctor.wiring.prepare import combine_errors
+
+if TYPE_CHECKING:
+    from proctor.records.comparison import Comparison
+    from proctor.wiring.compare_runs import OpenedRun
 
 PASSED = OUTCOMES.index("passed")
 CHOSEN_BY_TEXT = "samples chosen by words in outputs or reasons can favor one side"
@@ -140,6 +141,8 @@ def _unique_samples(*reports: EvalReport) -> Iterator[Sample[Any, Any]]:
 
 
 def _restrict(report: EvalReport, ids: frozenset[str], description: str) -> EvalReport:
+    from proctor.records.subset import ResultSubset
+
     results = ResultSubset(report.results, ids)
     run = report.metadata
     if run is None:

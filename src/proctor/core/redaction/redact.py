@@ -33,6 +33,9 @@ _MIN_LENGTH = 9
 # Short strings repeat (ids, model names), so their results are cached.
 _MAX_CACHED_LENGTH = 100
 
+# Every secret contains another character, so digests are never searched.
+_HEX_DIGITS = frozenset("0123456789abcdef")
+
 _BACKSLASH, _QUOTE = "\x00", "\x01"
 # `pass` and `pw` occur in many words, so a colon or equals sign must follow.
 _SHORT_NAMES = re.compile(r"(?:pass|pw)(?:\\t|[ \t\\\"']){0,20}[:=]")
@@ -52,7 +55,10 @@ def may_hold_secret(text: str) -> bool:
     return (
         ((is_assigned or " is " in text or "\t" in text) and _names_secret(text, is_assigned))
         or ("@" in text and "://" in text)
-        or text.encode("utf-8", "replace").translate(_STRETCHES).find(_STRETCH) >= 0
+        or (
+            text.encode("utf-8", "replace").translate(_STRETCHES).find(_STRETCH) >= 0
+            and not _HEX_DIGITS.issuperset(text)
+        )
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from statistics import NormalDist
@@ -105,6 +106,7 @@ def student_t_cdf(t: float, df: float) -> float:
     return tail if t < 0 else 1 - tail
 
 
+@functools.lru_cache(maxsize=1024)
 def student_t_quantile(p: float, df: float) -> float:
     """Return the quantile of Student's t with `df` degrees of freedom."""
     _check_probability(p)

@@ -6,6 +6,7 @@ Results are recognized by the module or the names of their classes, so no framew
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,10 +14,11 @@ import msgspec
 
 from proctor.records import codec
 from proctor.records.session import Event, ModelCall, Session, Usage
+from proctor.sessions import current as sessions
 from proctor.sessions.importers import claude_code, pydantic_ai_messages, smolagents_steps
 from proctor.sessions.importers.conversation import read_conversation
 from proctor.sessions.importers.crewai_log import read_token_usage
-from proctor.sessions.importers.json_values import as_mapping, as_text
+from proctor.sessions.importers.json_values import as_mapping, as_text, first_count
 from proctor.sessions.importers.openai_messages import read_usage
 from proctor.sessions.importers.session_builder import UNKNOWN_MODEL, find_first_text
 
@@ -27,6 +29,12 @@ _CLAUDE_BLOCKS = {
     "TextBlock": "text", "ThinkingBlock": "thinking", "ToolUseBlock": "tool_use", "ToolResultBlock": "tool_result",
     "ServerToolUseBlock": "server_tool_use", "ServerToolResultBlock": "server_tool_result",
 }  # fmt: skip
+# Without function calling, an agent of CrewAI writes its tool calls into its messages.
+_WRITTEN_CALL = re.compile(r"^Action Input:", re.MULTILINE)
+CREW_TOTALS = (
+    "the tokens of crews are left out: CrewAI adds up those of all kickoffs of a crew. Fix: create the crew, its "
+    "agents and their models in the target function"
+)
 _OUTER_FIELDS = ("session_id", "uuid", "parent_tool_use_id", "tool_use_result")
 
 
@@ -91,11 +99,24 @@ def read_smolagents_steps(steps: Iterable[Mapping[str, Any]]) -> Session:
 
 
 def _read_crew_output(result: Any) -> AgentResult:
-    """Read the output of a crew. It has no tool calls, so there is no session."""
-    outputs = (result.pydantic, result.json_dict, result.raw)
-    usage = read_token_usage(as_mapping(_to_json(result.token_usage)))
+    """Read the output of a crew or of one of its agents.
+
+    The messages are the session, unless they have tool calls only in their text, or the version of CrewAI has none.
+    """
+    outputs = (result.pydantic, getattr(result, "json_dict", None), result.raw)
+    tasks = getattr(result, "tasks_output", (result,))
+    messages = _to_json([message for task in tasks for message in getattr(task, "messages", None) or ()])
+    answers = [as_text(message.get("content")) or "" for message in messages if message.get("role") == "assistant"]
+    conversation = None if any(map(_WRITTEN_CALL.search, answers)) else read_conversation(messages)
+    counts = as_mapping(_to_json(getattr(result, "token_usage", None) or getattr(result, "usage_metrics", None)))
+    usage = read_token_usage(counts)
+    is_total = bool(answers) and (first_count(counts, "successful_requests") or 0) > len(answers)
+    if is_total:
+        sessions.warn(CREW_TOTALS)
     return AgentResult(
-        next((item for item in outputs if item is not None), None), None, usage if usage.total_tokens else None
+        next((item for item in outputs if item is not None), None),
+        None if conversation is None else conversation.session,
+        usage if usage.total_tokens and not is_total else None,
     )
 
 
@@ -111,22 +132,30 @@ def _read_claude_messages(messages: Sequence[Any]) -> AgentResult:
     if not results:
         answer = find_first_text(session.events[::-1], "assistant")
         return AgentResult(answer, session, session.known_usage())
-    result = results[-1]
+    return _read_claude_result(results[-1], session)
+
+
+def _read_claude_result(result: Any, session: Session | None = None) -> AgentResult:
+    """Read the last message of the SDK; alone, it has the answer and the usage, but no calls."""
     structured = getattr(result, "structured_output", None)
     output = getattr(result, "result", None) if structured is None else structured
     error = None
     if getattr(result, "is_error", False):
         reasons = getattr(result, "errors", None) or ([output] if output else [])
         error = ": ".join([str(getattr(result, "subtype", "error")), *map(str, reasons)])
-    return AgentResult(output, session, session.known_usage(), error)
+    totals = session or _read_session(claude_code, filter(None, [_to_claude_line(result)]))
+    return AgentResult(output, session, totals.known_usage(), error)
 
 
 def _to_claude_line(message: Any) -> dict[str, Any] | None:
     """Convert a message of the SDK to the line of Claude Code that it was read from."""
-    name, fields = type(message).__name__, _read_fields(message)
+    # Messages about tasks and hooks are subclasses of SystemMessage.
+    names = [base.__name__ for base in type(message).__mro__]
+    name = next((name for name in names if name == _CLAUDE_RESULT or name in _CLAUDE_MESSAGES), "")
+    fields = _read_fields(message)
     if name == _CLAUDE_RESULT:
         return {**fields, "type": "result", "modelUsage": fields.get("model_usage")}
-    if name not in _CLAUDE_MESSAGES:
+    if not name:
         return None
     if name == "SystemMessage":
         return {**as_mapping(fields.get("data")), "type": "system"}
@@ -163,4 +192,6 @@ _READERS: Mapping[tuple[str, str], Callable[[Any], AgentResult]] = {
     ("pydantic_ai", "AgentRunResult"): _read_pydantic_ai_run,
     ("smolagents", "RunResult"): _read_smolagents_run,
     ("crewai", "CrewOutput"): _read_crew_output,
+    ("crewai", "LiteAgentOutput"): _read_crew_output,
+    ("claude_agent_sdk", _CLAUDE_RESULT): _read_claude_result,
 }

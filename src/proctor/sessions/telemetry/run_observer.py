@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from proctor.core import optional as extras
 from proctor.core.threads import run_in_thread
@@ -25,8 +25,11 @@ from proctor.records.score import Score
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.sessions import current as sessions
 from proctor.sessions.telemetry.evaluation_events import TOO_OLD, EvaluationEvents, get_program_logger_provider
-from proctor.sessions.telemetry.run_tracer import RunTracer
-from proctor.sessions.telemetry.trial_recorder import SCOPE, SpanListener, TrialRecorder, current_recorder, get_listener
+
+# Most runs have no tracer provider, so the recorder and the tracer are imported on first use.
+if TYPE_CHECKING:
+    from proctor.sessions.telemetry.run_tracer import RunTracer
+    from proctor.sessions.telemetry.trial_recorder import SpanListener, TrialRecorder
 
 INSTALL = 'pip install "proctor[otel]"'
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -269,6 +272,8 @@ class RunObserver:
         if self._tracer is None:
             # Without a tracer provider, events have no span.
             self._start_tracer(importlib.import_module("opentelemetry.trace").NoOpTracerProvider())
+        from proctor.sessions.telemetry.trial_recorder import SCOPE
+
         count = None if self._log_pipeline is None else self._log_pipeline.count_event
         cast("RunTracer", self._tracer).events = EvaluationEvents(provider, SCOPE, count)
 
@@ -309,17 +314,23 @@ class RunObserver:
         if self._tracer is None:
             self._unobserved_trials += 1
             return None
+        from proctor.sessions.telemetry.trial_recorder import TrialRecorder
+
         return TrialRecorder(self), self._tracer
 
     def _find_provider(self) -> None:
         """Look for the provider of the program, which may set it at any time."""
         provider = get_program_provider()
         if provider is not None:
+            from proctor.sessions.telemetry.trial_recorder import get_listener
+
             self._listener = get_listener(provider)
             if self._tracer is None:
                 self._start_tracer(provider)
 
     def _start_tracer(self, provider: Any) -> None:
+        from proctor.sessions.telemetry.run_tracer import RunTracer
+
         self._tracer = RunTracer(provider, self._run, self._environment, for_other_runs=self._for_other_runs)
 
     def _list_warnings(self) -> Iterator[str]:
@@ -373,6 +384,8 @@ class _ObservedRunner:
         configuration: Configuration,
         epoch: int,
     ) -> EvalResult:
+        from proctor.sessions.telemetry.trial_recorder import current_recorder
+
         recorder, tracer = observation
         with tracer.trace_trial(recorder, sample, configuration.name, epoch) as results:
             # No reset is needed after a failure: the next trial sets both, and a closed recorder ignores spans.
