@@ -23,7 +23,7 @@ from tests.importers.test_agent_dialects import rows
 from tests.importers.traces import span, spans
 from tests.support import run_command
 
-FAILED = {"status": {"code": 2, "message": "no credit"}}
+FAILED: dict[str, Any] = {"status": {"code": 2, "message": "no credit"}}
 AGENT, CHAT = {"gen_ai.operation.name": "invoke_agent"}, {"gen_ai.operation.name": "chat"}
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"}
 
