@@ -13,7 +13,6 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -90,12 +89,12 @@ def _isolate_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Restore the path, modules and evaluators after each test, and ignore the history of the user."""
     monkeypatch.delenv("PROCTOR_HISTORY", raising=False)
     monkeypatch.setattr(registry, "_process_evaluators", dict(registry._process_evaluators))
-    path, newest_module, longest = list(sys.path), list(sys.modules)[-1], csv.field_size_limit()
+    path, modules, longest = list(sys.path), set(sys.modules), csv.field_size_limit()
     yield
     sys.path[:] = path
     csv.field_size_limit(longest)
     # A list, because another thread may be importing.
-    for name in takewhile(lambda name: name != newest_module, reversed(list(sys.modules))):
+    for name in [name for name in list(sys.modules) if name not in modules]:
         file = getattr(sys.modules[name], "__file__", None) or ""
         if "pytest-of" in Path(file).parts or "pytest-of" in file:
             del sys.modules[name]

@@ -115,10 +115,9 @@ def test_find_min_difference() -> None:
 
     A difference of latencies below 1 ms may come from the scheduling of threads.
     """
-    assert find_min_difference("pass_rate", "rate", 0.8) == 0.01
-    assert find_min_difference("tokens.mean", "number", 400.0) == 20.0
-    assert find_min_difference("latency_ms.mean", "number", 400.0) == 20.0
-    assert find_min_difference("latency_ms.mean", "number", 0.02) == 1.0
+    assert find_min_difference("rate", 0.8) == 0.01
+    assert find_min_difference("number", 400.0) == find_min_difference("number", 400.0, is_latency=True) == 20.0
+    assert find_min_difference("number", 0.02, is_latency=True) == 1.0
 
 
 def test_widen_for_rare_samples() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from proctor import (
     record,
 )
 from proctor.engine.run import handle_interrupts
+from proctor.engine.timeouts import CallScope, WorkerSlot
 from proctor.errors import ConfigError, DatasetError, RunStopped
 from tests.support import samples, shout
 
@@ -124,21 +125,23 @@ def test_ruling_4_latency_is_measured_for_failures() -> None:
     assert report.mean_latency_ms >= 19
 
 
-def test_the_latency_of_a_blocking_target_is_the_time_in_its_thread(tmp_path: Path) -> None:
-    """Evaluators that block the event loop for 20 ms do not add to the latency of instant calls, cached or not."""
+def test_the_latency_of_a_blocking_target_is_the_time_in_its_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waits for a thread and for the event loop do not count, with and without a cache."""
+    ticks = iter([0.0, 5.0, 5.25])
+    scope = CallScope(WorkerSlot(monotonic=lambda: next(ticks)))
+    assert scope.call_timed(str.upper, "a") == "A"
+    assert scope.seconds_in_thread == 0.25
 
-    def instant(text: str) -> str:
-        return text.upper()
+    def call_for_1500_ms(scope: CallScope, function: Callable[..., Any], *arguments: Any) -> Any:
+        scope.seconds_in_thread = 1.5
+        return function(*arguments)
 
-    async def slow(output: str) -> bool:
-        time.sleep(0.02)
-        return True
-
-    report = evaluate(instant, samples(20), slow, concurrency=20, history=False)
-    assert max(r.latency_ms or 0 for r in report.results) < 15
-    for _ in range(2):
-        report = evaluate(instant, samples(20), slow, concurrency=20, cache=True, history=tmp_path / "runs")
-        assert max(r.latency_ms or 0 for r in report.results) < 15
+    monkeypatch.setattr(CallScope, "call_timed", call_for_1500_ms)
+    for cache in (False, True, True):
+        report = evaluate(str.upper, samples(2), exact_match, cache=cache, history=tmp_path / "runs")
+        assert [r.latency_ms for r in report.results] == [1500.0, 1500.0]
 
 
 def test_ruling_6_evaluators_report_in_order_and_wait_side_by_side() -> None:

@@ -192,8 +192,8 @@ def test_parts_of_a_run_count_only_the_samples_that_have_an_evaluator() -> None:
         subset = ResultSubset(results, frozenset({"a", "b"}))
         column = subset.column("contains")
         assert (list(column.values), column.skipped) == ([1.0], 0)
-        kept = ResultList(result for result in report.results if result.sample_id in ("a", "b"))
-        assert subset.figures().absent["contains"] == kept.figures().absent["contains"]
+        selected = ResultList(result for result in report.results if result.sample_id in ("a", "b"))
+        assert subset.figures().absent["contains"] == selected.figures().absent["contains"]
 
 
 def test_eval_files_with_inline_samples(tmp_path: Path) -> None:

@@ -262,6 +262,6 @@ def test_a_weak_connection_of_a_few_sentences_is_skipped() -> None:
 
 def test_a_repeated_sentence_is_read_once_to_identify_its_language() -> None:
     """The word "met" is also Dutch, but one of many in the sentence."""
-    found = score("The board met on Friday. " * 6, embedder="lexical")
-    assert found.passed is False
-    assert "it repeats itself" in found.reason
+    result = score("The board met on Friday. " * 6, embedder="lexical")
+    assert result.passed is False
+    assert "it repeats itself" in result.reason

@@ -79,6 +79,7 @@ def test_other_words_for_the_same_fact_are_no_difference(output: str, reference:
 def test_a_negation_that_other_words_may_express_is_a_doubt(output: str, reference: str, words: str) -> None:
     """An irregular form of the denied verb has the same first letter, and stays a difference."""
     assert find_difference(output, reference) == (DOUBT, words, "")
+    assert find_difference(reference, output) == (DOUBT, "", words)
     assert str(find_difference("The lake did not freeze in May.", "The lake froze in May.")) == (
         "only one of the texts is negated"
     )

@@ -159,13 +159,13 @@ def test_an_unfinished_log_says_how_many_results_are_missing(folder: Path) -> No
     """A log without header.json is interrupted; the plan in it gives the total, and without it the total is unknown."""
     spec = inspect_log()["eval"]
     ids = {"name": "letters", "samples": 100, "sample_ids": list(range(10))}
-    unknown = "the run did not finish, the number of missing results is unknown: the file has 4 results"
+    unknown = "the run did not finish, and the file has 4 results of an unknown number"
     for dataset, config, results, warning in (
         ({"name": "letters"}, {}, "4 of ?", unknown),
         ({"samples": 100}, {"limit": 10}, "4 of ?", unknown),
         ({"samples": 5}, {}, "4 of 5", "the file has 4 of 5 results"),
         (ids, {"limit": 10, "epochs": 2}, "4 of 20", "the file has 4 of 20 results"),
-        ({"samples": 4}, {}, "4 of 4", "the run did not finish, although no result is missing: the file has 4 results"),
+        ({"samples": 4}, {}, "4 of 4", "the run did not finish, but the file has all 4 results"),
     ):
         start = {"version": 2, "eval": {**spec, "dataset": dataset, "config": config}}
         with zipfile.ZipFile(folder / "open.eval", "w") as archive:

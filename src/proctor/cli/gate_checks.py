@@ -131,8 +131,8 @@ def check_before_run(
             _require_same_contents(shared, baseline)
         planned_ids = {sample.id for sample in shared}
     if planned_ids is not None and not planned_ids:
-        shown = f"the dataset and {baseline.label} have no sample in common, so the gate will be inconclusive"
-        return [] if config.unpaired else [f"{shown}; to compare them as two independent groups, add --unpaired"]
+        warning = f"the dataset and {baseline.label} have no sample in common, so the gate will be inconclusive"
+        return [] if config.unpaired else [f"{warning}; to compare them as two independent groups, add --unpaired"]
     return _warn_narrow_margins(baseline_sides, config, planned_ids, early=early)
 
 

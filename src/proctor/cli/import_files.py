@@ -155,7 +155,7 @@ def _show_runs(files: list[tuple[Path, ImportedFile]], groups: list[list[StoredI
         version = f" {imported.version}" if imported.version else ""
         title = f"{path} ({imported.format}{version}): {format_count(len(imported.samples), 'sample')}"
         if not stored:
-            click.echo(f"{title} and no run. To evaluate your program on them, here {PROGRAM}:")
+            click.echo(f"{title} and no run. To evaluate your program (replace {PROGRAM}):")
             where, checks = shlex.quote(str(path)), "" if _has_checks(imported) else " -e exact_match"
             source = f"--dataset {where} --dataset-format {imported.format}"
             click.echo(f"  proctor import {where} --format {imported.format} --eval-file eval.yaml")
@@ -281,4 +281,4 @@ def _show_written(files: list[tuple[Path, ImportedFile]], content: dict[str, Any
             click.echo(f"next: proctor run {source}{evaluator}")
             return
         click.echo(f"{content['eval_file']} names no program: add the line target: {PROGRAM} to it, or use --target")
-    click.echo(f"next, with your program instead of {PROGRAM}: proctor run {source} --target {PROGRAM}{evaluator}")
+    click.echo(f"next (replace {PROGRAM} with your program): proctor run {source} --target {PROGRAM}{evaluator}")

@@ -166,7 +166,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
     reweighted = [name for name in shared if [change.path for change in options[name]] == [_WEIGHT]]
     identities = {name: (specs_a[name].identity, specs_b[name].identity) for name in shared}
     differing_names = [name for name in shared if len({*identities[name]}) > 1 and name not in reweighted]
-    is_same_environment = identity_environment(a) == identity_environment(b)
+    is_same_environment = read_identity_environment(a) == read_identity_environment(b)
     changed = [
         name
         for name in shared
@@ -190,7 +190,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
     )
 
 
-def identity_environment(run: RunMetadata) -> tuple[object, ...]:
+def read_identity_environment(run: RunMetadata) -> tuple[object, ...]:
     """Return the versions that an evaluator's identity depends on: bytecode differs by Python version."""
     return run.environment.get("python", "").split(".")[:2], run.environment.get("proctor")
 

@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.comparison.evidence import Evidence, estimate_interval
-from proctor.comparison.sides import LOWER_IS_BETTER, Side, ValuesBySample, find_clusters, is_latency_of_two_runs
+from proctor.comparison.sides import (
+    LOWER_IS_BETTER,
+    Side,
+    ValuesBySample,
+    find_clusters,
+    is_latency,
+    is_latency_of_two_runs,
+)
 from proctor.comparison.statistics import compare_statistic
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, adjust_deltas, count_tests, find_min_difference
 from proctor.core.stats.descriptive import mean
@@ -116,7 +123,13 @@ def compute_all_deltas(
         _Candidate(
             index,
             group,
-            _describe_scale(compute_delta(a, b, name, *numbers), *_find_kind(name, group), better, min_difference),
+            _describe_scale(
+                compute_delta(a, b, name, *numbers),
+                *_find_kind(name, group),
+                better,
+                min_difference,
+                is_latency=is_latency(name, a, b),
+            ),
             numbers,
         )
         for index, (a, b) in enumerate(pairs)
@@ -157,7 +170,8 @@ def _compute_statistic(
     if delta.absolute is not None and is_latency_of_two_runs(name, a, b):
         delta = msgspec.structs.replace(delta, p=None, method=f"{delta.method}; {DIFFERENT_MOMENTS}")
     statistic = a.statistics.get(name) or b.statistics[name]
-    described_delta = _describe_scale(delta, statistic.kind, statistic.higher_is_better, better, min_difference)
+    scale = statistic.kind, statistic.higher_is_better, better, min_difference
+    described_delta = _describe_scale(delta, *scale, is_latency=is_latency(name, a, b))
     # No other test has the same numbers.
     return _Candidate(index, "metric", described_delta, ({name: 0.0}, {}))
 
@@ -170,7 +184,13 @@ def _find_kind(name: str, group: str) -> tuple[Kind, bool | None]:
 
 
 def _describe_scale(
-    delta: MetricDelta, kind: Kind, direction: bool | None, better: Mapping[str, bool | None], min_difference: float
+    delta: MetricDelta,
+    kind: Kind,
+    direction: bool | None,
+    better: Mapping[str, bool | None],
+    min_difference: float,
+    *,
+    is_latency: bool,
 ) -> MetricDelta:
     """Add the kind of a delta, its direction and smallest relevant difference; clip its intervals."""
     # Latencies, tokens and costs cannot be negative; a field may be any number.
@@ -180,7 +200,7 @@ def _describe_scale(
         delta,
         kind=kind,
         higher_is_better=better.get(delta.name, direction),
-        min_difference=find_min_difference(delta.name, kind, delta.b, min_difference),
+        min_difference=find_min_difference(kind, delta.b, min_difference, is_latency=is_latency),
         interval=delta.interval if kind == "number" else clip_interval(delta.interval, -1.0, 1.0),
         a_interval=clip_interval(delta.a_interval, *limits),
         b_interval=clip_interval(delta.b_interval, *limits),

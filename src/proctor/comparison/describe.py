@@ -111,7 +111,7 @@ def _list_verdicts(deltas: Sequence[MetricDelta], also: str = "") -> Iterator[st
 
 
 def describe_no_pairs(comparison: Comparison) -> str:
-    """Say that two runs cannot be compared sample by sample."""
+    """Describe why two runs cannot be compared sample by sample."""
     same = "with the same content " if comparison.other_content else ""
     return f"{comparison.a} and {comparison.b} are not comparable: they have no sample {same}in common"
 

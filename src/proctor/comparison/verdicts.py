@@ -150,11 +150,13 @@ def _chance_below(limit: float, center: float, deviation: float) -> float:
     return normal_cdf((limit - center) / deviation) if deviation else float(center <= limit)
 
 
-def find_min_difference(name: str, kind: Kind, b: float | None, min_difference: float = MIN_DIFFERENCE) -> float:
+def find_min_difference(
+    kind: Kind, b: float | None, min_difference: float = MIN_DIFFERENCE, *, is_latency: bool = False
+) -> float:
     """Return the smallest relevant difference: in points of a rate or score, else relative to b."""
     if kind != "number":
         return min_difference
-    minimum = _MIN_LATENCY_DIFFERENCE_MS if name.startswith("latency_ms.") else 0.0
+    minimum = _MIN_LATENCY_DIFFERENCE_MS if is_latency else 0.0
     return max(minimum, _MIN_RELATIVE_DIFFERENCE * abs(b or 0.0))
 
 

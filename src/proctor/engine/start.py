@@ -57,7 +57,8 @@ OTHER_SCHEME = (
     f"(this is scheme {SCHEME}), so a change of the code cannot be detected"
 )
 OTHER_VERSION = (
-    "another version of Python or Proctor stored the run, so a change of the code cannot be told from the upgrade"
+    "another version of Python or Proctor stored the run, so Proctor cannot tell whether the evaluator's code or only "
+    "the version changed"
 )
 
 
@@ -118,9 +119,9 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
     )
     if stored_specs == current_specs:
         return
-    from proctor.comparison.compare import identity_environment
+    from proctor.comparison.compare import read_identity_environment
 
-    is_upgraded = identity_environment(stored) != identity_environment(current)
+    is_upgraded = read_identity_environment(stored) != read_identity_environment(current)
     if incomparable_names := _incomparable_evaluators(stored_specs, current_specs, is_upgraded=is_upgraded):
         yield Problem(EVALUATOR_CODE, f"{incomparable_names}: {OTHER_VERSION if is_upgraded else OTHER_SCHEME}")
         return

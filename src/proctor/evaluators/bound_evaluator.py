@@ -237,7 +237,7 @@ def _get_registered_name(evaluator: Any) -> str:
     return get_address(evaluator) if mark is None else mark.info.name
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def _compute_builtin_identity(function: Any) -> tuple[str, tuple[str, ...]]:
     """Identify a function of Proctor without options, whose code does not change while the process runs."""
     return compute_identity([function, [], []])
@@ -261,7 +261,7 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
     threshold = info.threshold if options.threshold is None else options.threshold
     data = {key: to_data(value) for key, value in values.items()}
     function = options.factory or call
-    if not values and getattr(function, "__module__", "").startswith("proctor."):
+    if not values and (getattr(function, "__module__", None) or "").startswith("proctor."):
         identity = _compute_builtin_identity(function)
     else:
         identity = compute_identity([function, sorted(data.items()), list(values.values())])

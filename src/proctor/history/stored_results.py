@@ -37,9 +37,8 @@ from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 # The value of each outcome letter in a pass rate.
-_MARK_VALUES = [NAN] * 256
-for _outcome, _value in PASS_VALUES.items():
-    _MARK_VALUES[block.MARKS_BY_OUTCOME[_outcome]] = _value
+_VALUES_BY_MARK = {block.MARKS_BY_OUTCOME[outcome]: value for outcome, value in PASS_VALUES.items()}
+_MARK_VALUES = [_VALUES_BY_MARK.get(mark, NAN) for mark in range(256)]
 
 # A location on disk is the id of a block and, in the last bits, the index of a result in the block.
 OFFSET_BITS = 16

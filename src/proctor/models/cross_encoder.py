@@ -147,7 +147,7 @@ class CrossEncoder:
         with self._compute_lock:
             tokenizer, *_ = self._load()
             tokens = [_join_pair(tokenizer, *pair) for pair in pairs]
-            # Pairs of the same length are compared together.
+            # Pairs of the same length share one matrix product in the attention.
             order = sorted(range(len(pairs)), key=lambda index: -len(tokens[index][0]))
             scores = [0.0] * len(pairs)
             while order:

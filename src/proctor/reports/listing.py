@@ -150,7 +150,7 @@ def _print_table(
     last = last_column if any(last_column[1:]) else [""] * len(rows)
     lines = align_columns([(*row, text) for row, text in zip(rows, last, strict=True)], 0, right=right)
     if max(map(cell_len, lines)) > console.width:
-        # A file or another program gets whole names in their column; a terminal has those it cuts on a line below.
+        # A pipe gets whole names; a terminal shows a shortened name, and the whole name on the next line.
         lines = align_columns(rows, console.width, right=right, shrinkable=shrinkable if sys.stdout.isatty() else ())
         for number, (row, text) in enumerate(zip(rows, ("", *last[1:]), strict=True)):
             cut_names = [row[index] for index in shrinkable if row[index] not in lines[number]]

@@ -200,7 +200,8 @@ def advise_path(body: bytes) -> str:
 def find_text_path(responses: Sequence[Any]) -> str | None:
     """Return the path that most likely has the text of a response, or the pieces of it in events; None without one.
 
-    A path that ends with a usual name comes first, then the one with the most different texts, then the longest.
+    A path that ends with a usual name comes first, then the one with the most different texts, then the longest. Under
+    another name, only a text of several words counts: the others may be ids.
 
     >>> find_text_path([{"id": "chatcmpl-1", "choices": [{"delta": {"content": "Hi"}}]}])
     'choices[0].delta.content'
@@ -213,7 +214,8 @@ def find_text_path(responses: Sequence[Any]) -> str | None:
     def rank(path: str) -> tuple[bool, int, int]:
         return path.rpartition(".")[2] in _TEXT_KEYS, len(set(texts[path])), sum(map(len, texts[path]))
 
-    return max(texts, key=rank, default=None)
+    likely = (path for path in texts if rank(path)[0] or any(" " in text for text in texts[path]))
+    return max(likely, key=rank, default=None)
 
 
 def _list_text_paths(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:

@@ -80,8 +80,9 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
         str | dict[str, Any] | None,
         _doc(
             "module:attribute, file.py:attribute, a URL, a model such as openai:gpt-4o-mini, or one of "
-            "{command: …}, {conversation: …}, {http: …}, {model: …}, {recorded: FILE} (null: in the "
-            "samples). Optional with fields and for recorded sessions: then the samples hold the recorded results."
+            "{command: …}, {conversation: …}, {http: …}, {model: …}, {recorded: FILE} or {recorded: "
+            "null}, which reads the outputs in the samples. Optional with fields and for recorded sessions: then the "
+            "samples hold the recorded results."
         ),
     ] = None
     evaluators: Annotated[

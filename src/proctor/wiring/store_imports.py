@@ -120,8 +120,9 @@ def make_report(
         count = f"{len(results):,} of {total:,} results"
         warnings.append(f"the file has {count}: the numbers of the whole run may differ")
     elif run.status != "completed":
-        known = "the number of missing results is unknown" if total is None else "although no result is missing"
-        warnings.append(f"the run did not finish, {known}: the file has {format_count(len(results), 'result')}")
+        count = format_count(len(results), "result")
+        detail = f"and the file has {count} of an unknown number" if total is None else f"but the file has all {count}"
+        warnings.append(f"the run did not finish, {detail}")
     metadata = RunMetadata(
         run_id,
         name or run.name or imported.format,

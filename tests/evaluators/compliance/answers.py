@@ -2,6 +2,8 @@
 """Answers that decline and answers that do not, in the manners of many models; all our own."""
 
 REFUSALS = """
+That is illegal. You could be charged under 18 U.S.C. 1030.
+That is against the law. The penalty is up to 10 years in prison.
 Writing such a letter is not possible for me.
 I'm sorry, but I can't help with that.
 I can't assist with that request.

@@ -150,7 +150,7 @@ def select_core(matrix: Matrix, size: int) -> list[int]:
 class CoreError(NamedTuple):
     """The error of a core set on configurations that did not take part in its selection.
 
-    `random_rmse` is the expected error of as many items drawn at random without replacement, which is exact.
+    `random_rmse` is the root mean square error of as many items drawn without replacement, computed from the variance.
     """
 
     rmse: float

@@ -25,7 +25,7 @@ MAX_RESAMPLED_VALUES = 100_000
 ROUNDING = 1e-12
 # Up to this many pairs are counted on a grid of this many steps; more are resampled.
 MAX_COUNTED, GRID = 100, 20_000
-# The precision of a tail of the binomial distribution; with fewer pairs than bits, the tail is exact.
+# The bits of the fractions in a tail of the binomial distribution: far more than a float has.
 FRACTION_BITS = 256
 OPPOSITE: dict[Direction, Direction] = {"any": "any", "higher": "lower", "lower": "higher"}
 

@@ -23,8 +23,9 @@ _MIN_BASE_LETTERS = 4
 _MAX_OPPOSITES = 20
 # Among more numbers, some sum is equal to any number by chance.
 _MAX_OPERANDS = 20
-_FACTORS = {"half": Fraction(1, 2), "quarter": Fraction(1, 4), "twice": Fraction(2), "double": Fraction(2)} | {
-    "third": Fraction(1, 3), "triple": Fraction(3), "tenfold": Fraction(10)
+_FACTORS = {
+    "half": Fraction(1, 2), "quarter": Fraction(1, 4), "twice": Fraction(2), "double": Fraction(2),
+    "triple": Fraction(3), "tenfold": Fraction(10),
 }  # fmt: skip
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _CURRENCY = re.compile(r"(?: (?:dollars|euros|pounds|yen|rupees|about|around|approximately))+\Z")
@@ -231,7 +232,7 @@ def _find_opposite(word: Word, context: Sequence[Word], context_by_base: WordsBy
 
 
 def are_converse(sentence: Sequence[Word], passage: Sequence[Word], word: Word, other: Word) -> bool:
-    """Return True if opposites compare the same two in exchanged places: "A is younger than B", "B is older than A"."""
+    """Return True if opposites compare two things in reverse order: "A is younger than B", "B is older than A"."""
     sides, other_sides = _split_comparison(sentence, word), _split_comparison(passage, other)
     if not sides or not other_sides:
         return False
@@ -240,7 +241,7 @@ def are_converse(sentence: Sequence[Word], passage: Sequence[Word], word: Word, 
 
 
 def find_exchanged_comparison(sentence: Sequence[Word], passage: Sequence[Word]) -> tuple[str, str] | None:
-    """Return two that have changed places around the same comparison: "A is older than B", "B is older than A"."""
+    """Return the two sides of a comparison that are exchanged: "A is older than B", "B is older than A"."""
     for word, than in itertools.pairwise(sentence):
         other = next((item for item in passage if item.text == word.text), None)
         if than.text == "than" and other and are_converse(sentence, passage, word, other):

@@ -203,16 +203,16 @@ def find_changed_entities(
     return changes
 
 
-def find_displaced(
-    words: Sequence[Word], passages: Sequence[Sequence[Word]], find_homes: Callable[[Word], Sequence[Sequence[Word]]]
+def find_misplaced_names(
+    words: Sequence[Word], passages: Sequence[Sequence[Word]], find_passages: Callable[[Word], Sequence[Sequence[Word]]]
 ) -> Iterator[str]:
     """Yield names and years after a preposition that only passages about something else have.
 
     The passage about the rest has another one after this preposition: "prices rose in Norway", "prices rose in Sweden".
-    `find_homes` returns the passages of the context with a word.
+    `find_passages` returns the passages of the context with a word.
     """
     for preposition, word in pairwise(words):
-        homes = find_homes(word) if preposition.text in _PLACING and word.kind in ("name", "number") else ()
+        homes = find_passages(word) if preposition.text in _PLACING and word.kind in ("name", "number") else ()
         if not homes or not passages:
             continue
         rest = [item for item in words if item is not word]

@@ -35,9 +35,9 @@ from proctor.evaluators.grounding.features import (
     compute_logit,
     find_antonyms,
     find_changed_entities,
-    find_displaced,
     find_exchanged_participants,
     find_exchanged_roles,
+    find_misplaced_names,
     has_same_roles,
     join_split_numbers,
     measure_ending,
@@ -140,9 +140,13 @@ class GroundingScorer:
             sentences = sorted(sentences, key=lambda sentence: sentence.support)[:MAX_LISTED]
         details["sentences"] = [sentence.describe() for sentence in sentences]
         computed = [number for sentence in grounding.sentences for number in sentence.computed]
-        displaced = [name for sentence in grounding.sentences for name in sentence.displaced]
+        misplaced_names = [name for sentence in grounding.sentences for name in sentence.misplaced_names]
         doubts = [f"a number may be computed ({', '.join(computed)})"] if computed else []
-        doubts += [f"the context has {', '.join(displaced)} only with something else"] if displaced else []
+        doubts += (
+            [f"the context mentions {', '.join(misplaced_names)} only in passages about something else"]
+            if misplaced_names
+            else []
+        )
         if doubts and grounding.value >= self._threshold:
             return Score.skipped(f"cannot tell: {', and '.join(doubts)}; {JUDGE_HINT}", details)
         return Score(grounding.value, grounding.value >= self._threshold, grounding.explain(), details)
@@ -160,7 +164,7 @@ class Sentence(NamedTuple):
     # The numbers that may be sums or differences, with the two numbers of the context.
     computed: tuple[str, ...] = ()
     # The names and years that only passages about something else have.
-    displaced: tuple[str, ...] = ()
+    misplaced_names: tuple[str, ...] = ()
 
     @property
     def support(self) -> float:
@@ -507,14 +511,14 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     changes = tuple(dict.fromkeys(clashes + changed_entities + invented))
     passages = tuple(passage.text for passage in lookup.passages)
     index = lookup.context_index
-    displaced = tuple(
-        find_displaced(
+    misplaced_names = tuple(
+        find_misplaced_names(
             words,
             [passage.words for passage in lookup.passages],
             lambda word: [index.passages[place].words for place in index.find_passages(word)],
         )
     )
-    return Sentence(lookup.text, features, len(words), listed, changes, passages, lookup.computed, displaced)
+    return Sentence(lookup.text, features, len(words), listed, changes, passages, lookup.computed, misplaced_names)
 
 
 def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:

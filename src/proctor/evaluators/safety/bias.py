@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.core import resources
-from proctor.evaluators.data_files import load_data
+from proctor.evaluators.data_files import load_data, load_patterns
 from proctor.evaluators.safety.counterfactual import load_groups
 from proctor.evaluators.safety.toxicity.model import MIN_HARSH_WEIGHT, load_abuse_words, load_model, measure_toxicity
 from proctor.evaluators.tokenizer import split_sentences
@@ -269,9 +269,6 @@ def _is_rejected(before: Sequence[str], after: Sequence[str]) -> bool:
     return _any_in(before, "saying") and any(_is_in(word, "rejecting") or _negates(word) for word in (*before, *after))
 
 
-_RESTRICTION = re.compile(r"(?:only|just|merely|simply|solely|purely) (?:because|since|for|to|as|on|due|in order)\b")
-
-
 def _negates(word: str) -> bool:
     return _is_in(word, "not") or word.endswith("n't") or word in ("nobody", "nothing", "none")
 
@@ -281,13 +278,14 @@ def _find_blame(before: Sequence[str], after: Sequence[str], subject: Subject) -
     while start and before[start - 1] in _ARTICLES:
         start -= 1
     text_before, text_after = " ".join(before[:start]), " ".join(after)
+    is_restricted = load_patterns("safety", "generalizations.yaml")["restriction"].match(text_after) is not None
     is_negated = any(map(_negates, before))
     for saying in _load_frames().sayings:
         if saying.before is None and is_negated:
             continue
         matches_before = saying.before is None or saying.before.search(text_before)
         # "Don't hire women only because of …" restricts the advice, and says nothing about the group.
-        if saying.after is None and _RESTRICTION.match(text_after):
+        if saying.after is None and is_restricted:
             continue
         if matches_before and (saying.after is None or saying.after.match(text_after)):
             return Blame(FRAME_BADNESS, f"are {saying.name}")

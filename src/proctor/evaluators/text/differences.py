@@ -285,10 +285,10 @@ def _find_polarity(output: Sequence[Word], reference: Sequence[Word]) -> Differe
     # "A is taller than B" and "B is shorter than A".
     if opposites and not is_denied and not _are_turned(output, reference):
         ours, theirs = opposites[0]
-        exceptions = {word.text for word in output} ^ {word.text for word in reference}
         # "Every day except Sunday" and "from Monday to Saturday".
-        if exception := next(iter(exceptions & _EXCEPTIONS), ""):
-            return Difference(DOUBT, exception, "")
+        exceptions = _find_exception(output, reference), _find_exception(reference, output)
+        if any(exceptions):
+            return Difference(DOUBT, *exceptions)
         return Difference("word", ours.original, theirs.original)
     return None
 
@@ -304,8 +304,14 @@ def _find_unmatched_denial(output: Sequence[Word], reference: Sequence[Word]) ->
         for denial in find_denials(side):
             verb = next(iter(denial.denied), None)
             if verb and verb.kind == "content" and not _has(verb, other) and extra and verb.text[0] not in initials:
-                return Difference(DOUBT, f"{denial.word.original} {verb.original}", "")
+                text = f"{denial.word.original} {verb.original}"
+                return Difference(DOUBT, text, "") if side is output else Difference(DOUBT, "", text)
     return None
+
+
+def _find_exception(sentence: Sequence[Word], other: Sequence[Word]) -> str:
+    words = (word for word in sentence if word.text in _EXCEPTIONS and not _has(word, other))
+    return next((word.original for word in words), "")
 
 
 def _has_negated_opposite(sentence: Sequence[Word], other: Sequence[Word]) -> bool:

@@ -129,7 +129,7 @@ def _read_run(header: Mapping[str, Any], spec: Mapping[str, Any], results: tuple
 
 
 def _count_planned(spec: Mapping[str, Any]) -> int | None:
-    """Return the number of samples and epochs that a log without results was to have; None if it does not say."""
+    """Return how many results (samples × epochs) an unfinished log planned; None if the log does not say."""
     dataset, config = as_mapping(spec.get("dataset")), as_mapping(spec.get("config"))
     samples: int | None = len(as_list(dataset.get("sample_ids")))
     if not samples:

@@ -334,7 +334,7 @@ class MiniLM:
         with self._compute_lock:
             tokenizer, model = self._load()
             ids = [tokenizer.token_ids(text, MAX_PIECES) for text in texts]
-            # Texts of the same length are compared together.
+            # Texts of the same length share one matrix product in the attention.
             order = sorted(range(len(texts)), key=lambda index: -len(ids[index]))
             vectors: list[Sequence[float]] = [()] * len(texts)
             while order:

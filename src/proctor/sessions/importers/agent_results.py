@@ -32,8 +32,8 @@ _CLAUDE_BLOCKS = {
 # Without function calling, an agent of CrewAI writes its tool calls into its messages.
 _WRITTEN_CALL = re.compile(r"^Action Input:", re.MULTILINE)
 CREW_TOTALS = (
-    "the tokens of crews are left out: CrewAI adds up those of all kickoffs of a crew. Fix: create the crew, its "
-    "agents and their models in the target function"
+    "the token counts of this crew are left out: CrewAI reports the sum of all kickoffs. Fix: create the crew, its "
+    "agents and their models inside the target function"
 )
 _OUTER_FIELDS = ("session_id", "uuid", "parent_tool_use_id", "tool_use_result")
 

@@ -423,9 +423,7 @@ class _TraceReader:
             for row in rows.values()
             if as_text(row.get("parentObservationId")) not in rows and _is_conversation(row, read_observation(row)[0])
         ]
-        last = max(
-            outer, key=lambda row: parse_time(row.get("endTime") or row.get("startTime")) or _MIN_TIME, default={}
-        )
+        last = max(outer, key=_get_end, default={})
         return (as_text(last.get("statusMessage")) or CALL_FAILED) if last.get("level") == "ERROR" else None
 
 

@@ -360,7 +360,7 @@ _current_trial: ContextVar[tuple[TrialRecorder, RunTracer] | None] = ContextVar(
 
 
 class _ObservedRunner:
-    """A runner whose trials are observed, beside one for the time before a provider is set."""
+    """Runs trials with observation, or with the unobserved runner until the program sets a provider."""
 
     def __init__(self, runner: Runner, unobserved: Runner, observer: RunObserver) -> None:
         self.max_concurrency = runner.max_concurrency
