@@ -148,7 +148,10 @@ class CoherenceScorer:
 
 
 def _drop_repeated(text: str) -> str:
-    return "\n".join(dict.fromkeys(split_sentences(text)))
+    sentences = split_sentences(text)
+    distinct = dict.fromkeys(sentences)
+    # Sentences have lost the layout, which shows that a text is code.
+    return text if len(distinct) == len(sentences) else "\n".join(distinct)
 
 
 def is_prose(text: str) -> bool:
