@@ -87,7 +87,10 @@ class Step(NamedTuple):
 
 
 STEPS = (
-    Step("Install Proctor (and pytest for the last step) into an environment of yours.", "pip install proctor pytest"),
+    Step(
+        "Install Proctor and pytest into an environment of yours (from a clone: `pip install . pytest`).",
+        "pip install proctor pytest",
+    ),
     Step(
         "Write a small project: a dataset, a target, an evaluator of your own and an eval file.", "proctor init evals"
     ),
