@@ -151,3 +151,27 @@ def test_any_whole_number_is_found_with_separators_and_words_around(number: int)
 @given(st.text())
 def test_no_text_breaks_the_reading(text: str) -> None:
     assert numeric_answer(text, 1).status in ("ok", "skipped")
+
+
+@each_row(
+    "output, expected, passed",
+    [
+        ("The answer is 2432902008176640009.", "2432902008176640000", False),
+        ("#### 4111111111111112", "4111111111111111", False),
+        ("\\boxed{18446744073709551615}", 18446744073709551616, False),
+        ("1000000000001", 10**12, False),
+        ("1000000000000", 10**12, True),
+        (0.1 + 0.2, 0.3, True),
+        ("4.666666666666667", "14/3", True),
+        ("0.(3)", 0, None),
+        ("0.(3)", "1/3", None),
+        ("The answer is 0.333...", "1/3", None),
+        ("The total is 42...", 42, True),
+        ("Answer: I don't know. Possibly 42.", 42, None),
+    ],
+)
+def test_long_integers_are_exact_and_unfinished_decimals_get_no_verdict(
+    output: Any, expected: Any, passed: bool | None
+) -> None:
+    """Only numbers with decimals have a rounding error."""
+    assert numeric_answer(output, expected).passed is passed

@@ -31,6 +31,8 @@ _WORD_BEFORE = re.compile(rf"({_LETTERS})[{_BESIDE}]*\Z")
 _WORD_AFTER = re.compile(rf"[{_BESIDE}-]*({_LETTERS})")
 _ADJECTIVE = re.compile(r"\s[a-z]{4,}\s[a-z]{3,}s\b")
 # Kilograms, or thousands.
+# "0.(3)", "0.1(6)", "0.333...": the number goes on.
+_MORE_DECIMALS = re.compile(r"([.,]?)\(\d+\)|(?:\.{3}|…)(?!\S)")
 _KILO = re.compile(r"\s?kilos?\b", re.IGNORECASE)
 _ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
 # The patterns of words and signs that make a number a part of an expression, a function or a statement about it.
@@ -91,6 +93,8 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
         return number
     if _is_factorial(number):
         return number._replace(category="expression", doubt=f"{number.text} may be a factorial or an exclamation")
+    if (decimals := _MORE_DECIMALS.match(number.after)) and re.search(r"[.,]", number.text + (decimals[1] or "")):
+        return number._replace(category="expression", doubt=f"{number.text}{decimals[0]} has more decimals")
     if not (number.before or number.after or _WORD.search(number.text)):
         return number
     if _KILO.match(number.after):

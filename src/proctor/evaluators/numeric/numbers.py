@@ -90,17 +90,14 @@ def numeric_answer(
 
 def _make_matcher(target: ParsedNumber, limit: Fraction) -> Callable[[ParsedNumber], bool]:
     """Return a function that compares a number with the expected one."""
-    ranges = {divisor: _find_range(target.value / divisor, limit) for divisor in (1, 100)}
 
     def is_match(number: ParsedNumber) -> bool:
-        low, high = ranges[1]
-        if low <= number.value <= high:
+        if _is_within(number.value, target.value, limit):
             return True
         # If only one side has a percent sign, it is also read as a fraction: 12% is 0.12.
         if number.is_percent and not target.is_percent:
-            return low <= number.value / 100 <= high
-        low, high = ranges[100]
-        return target.is_percent and not number.is_percent and low <= number.value <= high
+            return _is_within(number.value / 100, target.value, limit)
+        return target.is_percent and not number.is_percent and _is_within(number.value, target.value / 100, limit)
 
     return is_match
 
@@ -215,9 +212,11 @@ def _find_word_for(text: str, expected: Fraction) -> re.Match[str] | None:
     return next(filter(None, matches), None)
 
 
-def _find_range(expected: Fraction, tolerance: Fraction) -> tuple[Fraction, Fraction]:
-    reach = max(tolerance, FLOAT_ROUNDING * abs(expected))
-    return expected - reach, expected + reach
+def _is_within(value: Fraction, expected: Fraction, tolerance: Fraction) -> bool:
+    # Integers have no rounding: an order number differs in its last digit.
+    is_exact = value.denominator == expected.denominator == 1
+    reach = tolerance if is_exact else max(tolerance, FLOAT_ROUNDING * abs(expected))
+    return abs(value - expected) <= reach
 
 
 def _to_json_number(value: Fraction) -> float | int | str:
