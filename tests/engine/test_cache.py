@@ -83,6 +83,18 @@ def test_another_option_input_or_target_is_another_call(history: SQLiteHistory) 
     assert len(CALLS) == 4
 
 
+def test_a_mapping_in_another_order_is_another_input(history: SQLiteHistory) -> None:
+    """A target may render a mapping in its order, so the outputs differ."""
+
+    def render(fields: dict[str, int]) -> str:
+        return ", ".join(fields)
+
+    rows = [{"id": "1", "input": {"b": 1, "a": 2}}, {"id": "2", "input": {"a": 2, "b": 1}}]
+    for is_cached in (False, True):
+        report = evaluate(render, rows, lambda output: True, history=history, cache=True)
+        assert [(r.output, r.trial.cached) for r in report.results] == [("b, a", is_cached), ("a, b", is_cached)]
+
+
 def test_epochs_are_distinct(history: SQLiteHistory) -> None:
     """Three epochs of one sample are three calls, and a second run reuses all three."""
     evaluate(target, samples(1), exact_match, history=history, cache=True, epochs=3)

@@ -11,7 +11,7 @@ import pytest
 from proctor import SQLiteHistory, contains, evaluate, exact_match
 from proctor.engine.plan import done_by_name, done_by_position
 from proctor.errors import ResumeRefused, RunNotFound, RunStopped
-from tests.support import samples
+from tests.support import run_command, samples
 
 CALLS: list[str] = []
 # An outage outside of the target: its code, and what it is made of, stay as they are.
@@ -197,3 +197,20 @@ def test_tags_of_a_resumed_run_are_found(tmp_path: Path) -> None:
     history = stopped_run(tmp_path)
     evaluate(target, samples(10), exact_match, history=history, resume="exam", tags={"again": "yes"})
     assert len(history.runs(tags={"again": "yes"})) == 1
+
+
+def test_a_file_that_the_target_created_is_no_change(tmp_path: Path) -> None:
+    """The file that the first execution wrote exists when the run is resumed."""
+    (tmp_path / "app.py").write_text(
+        "def answer(text):\n"
+        "    with open('calls.csv', 'a') as file:\n"
+        "        file.write(text)\n"
+        "    if text == 'b': raise ValueError('not yet')\n"
+        "    return text\n"
+    )
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "input": "a", "expected": "a"}\n{"id": "2", "input": "b"}\n')
+    (tmp_path / "eval.yaml").write_text("dataset: rows.jsonl\ntarget: app.py:answer\nevaluators: [contains]\n")
+    run_command("run", "eval.yaml", "--quiet", cwd=tmp_path)
+    result = run_command("run", "eval.yaml", "--quiet", "--resume", "--retry-errors", cwd=tmp_path)
+    assert "cannot be resumed" not in result.stderr
+    assert (tmp_path / "calls.csv").read_text() == "abb"

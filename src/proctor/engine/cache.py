@@ -231,7 +231,11 @@ class OutputCache:
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
             # Encoded with tags, because the input 1 is not "1", and NaN is not null.
-            request = codec.encode_canonical([self._target, tag_value(dict(options)), tag_value(sample.input), epoch])
+            value = tag_value(sample.input)
+            request = codec.encode_canonical([self._target, tag_value(dict(options)), value, epoch])
+            if type(sample.input) is not str and codec.encode(value) != codec.encode_canonical(value):
+                # A target may read a mapping in its order.
+                request += codec.encode(value)
             if b'"$repr"' in request:
                 return await call(sample, options, epoch)
             key = hashlib.sha256(request).hexdigest()

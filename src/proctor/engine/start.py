@@ -71,7 +71,8 @@ def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
     elif stored.dataset.fingerprint != current.dataset.fingerprint:
         lengths = f"samples: {stored.dataset.length} at the start of the run, {current.dataset.length} now"
         changes.append(Problem("dataset", f"its content has changed ({lengths})"))
-    if stored.target != current.target:
+    # What the identity does not cover may change: a target may have created a file that it writes.
+    if msgspec.structs.replace(stored.target, uncovered=()) != msgspec.structs.replace(current.target, uncovered=()):
         changes.append(Problem("target", _target_change(stored.target, current.target)))
     if stored.configurations != current.configurations:
         changes.append(Problem("configurations", "they or their options have changed"))
@@ -114,7 +115,7 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
         yield Problem("skipped", f"{values}: the same scores would get other verdicts")
     # The number of samples with an evaluator is part of the dataset.
     stored_specs, current_specs = (
-        {spec.name: msgspec.structs.replace(spec, samples=spec.samples and 1) for spec in run.evaluators}
+        {spec.name: msgspec.structs.replace(spec, uncovered=(), samples=spec.samples and 1) for spec in run.evaluators}
         for run in (stored, current)
     )
     if stored_specs == current_specs:

@@ -111,7 +111,8 @@ def weighted(
 def negate(evaluator: EvaluatorObject) -> BoundEvaluator:
     """Passes if its evaluator does not; the value is 1 minus its value.
 
-    Errors and skips do not change. A target that returned nothing (None) does not pass: there is nothing to judge.
+    Errors and skips do not change. With a built-in evaluator of outputs, a target that returned nothing (None) does not
+    pass: there is nothing to judge. An evaluator of yours judges None itself.
 
     >>> from proctor.evaluators.matching import contains
     >>> negate(contains)("I cannot help with that", "cannot").passed
