@@ -166,6 +166,8 @@ def test_a_missing_path_shows_the_shape_of_the_response_without_its_contents(
         "data: nope\n\n": "chat sent an event that is not JSON",
         'data: {"text": 3}\n\n': "chat: text in an event is not text but number",
         'data: {"text": "a"}\n\ndata: {"error": "overloaded"}\n\n': 'chat sent an error in its stream: "overloaded"',
+        'data: {"text": "a"}\n\nevent: error\ndata: {"message": "late"}\n\n': "chat sent an error in its stream: {",
+        'data: {"text": "a"}\n\ndata: {"type": "error", "message": "x"}\n\n': "chat sent an error in its stream: {",
     }.items():
         endpoint.send(body, content_type=SSE)
         assert message in fail(stream)

@@ -116,7 +116,11 @@ class ResponseFormat:
 
     def _read_stream(self, body: bytes, content_type: str, name: str, redact: Callable[[str], str]) -> Reply:
         is_sse = content_type == EVENT_STREAM
-        texts = list(_read_server_events(body) if is_sse else _read_lines(body))
+        server_events = list(_read_server_events(body)) if is_sse else []
+        texts = [data for _, data in server_events] if is_sse else list(_read_lines(body))
+        problem = next((data for kind, data in server_events if kind == "error"), None)
+        if problem is not None:
+            raise CallFailed(f"{name} sent an error in its stream: {excerpt(problem.encode(), redact)}")
         if self.path is None:
             return Reply("".join(texts))
         events = []
@@ -127,9 +131,11 @@ class ResponseFormat:
                 raise CallFailed(
                     f"{name} sent an event that is not JSON ({error}): {excerpt(text.encode(), redact)}"
                 ) from None
-        failure = next((event for event in events if isinstance(event, dict) and event.get("error")), None)
+        objects = (event for event in events if isinstance(event, dict))
+        failure = next((event for event in objects if event.get("error") or event.get("type") == "error"), None)
         if failure is not None:
-            raise CallFailed(f"{name} sent an error in its stream: {excerpt(codec.encode(failure['error']), redact)}")
+            content = codec.encode(failure.get("error") or failure)
+            raise CallFailed(f"{name} sent an error in its stream: {excerpt(content, redact)}")
         pieces = [self.path.find(event) for event in events if self.path.exists(event)]
         if not pieces:
             reason = (
@@ -261,14 +267,15 @@ def _fill(value: Any, values: Mapping[str, Any]) -> Any:
     return template.substitute({name: render_value(values[name]) for name in names})
 
 
-def _read_server_events(body: bytes) -> Iterator[str]:
-    """Yield the data of each server-sent event, without the one that ends the stream."""
+def _read_server_events(body: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the type and the data of each server-sent event, without the one that ends the stream."""
     text = body.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
     for block in text.split("\n\n"):
-        lines = [line[5:].removeprefix(" ") for line in block.split("\n") if line.startswith("data:")]
-        data = "\n".join(lines)
-        if lines and data.strip() != _DONE:
-            yield data
+        lines = block.split("\n")
+        data = [line[5:].removeprefix(" ") for line in lines if line.startswith("data:")]
+        kind = next((line[6:].strip() for line in lines if line.startswith("event:")), "")
+        if data and "\n".join(data).strip() != _DONE:
+            yield kind, "\n".join(data)
 
 
 def _read_lines(body: bytes) -> Iterator[str]:

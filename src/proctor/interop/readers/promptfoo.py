@@ -19,7 +19,7 @@ from proctor.interop.readers.promptfoo_assertions import name_checks
 from proctor.interop.readers.promptfoo_config import describe_notes, make_sample, read_config, read_tests
 from proctor.interop.run_builder import make_score, make_unique, make_usage
 from proctor.records.codec import encode_canonical
-from proctor.records.numbers import as_number, is_fraction, is_number
+from proctor.records.numbers import as_number, is_fraction, is_number, token_count
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Event, Message, ModelCall, Session, Usage
@@ -172,6 +172,7 @@ def _read_results(path: Path, fields: Mapping[str, Any], warnings: tuple[str, ..
     ]
     metadata = as_mapping(fields.get("metadata"))
     stats = as_mapping(inner.get("stats"))
+    counted = sum(token_count(stats.get(key)) or 0 for key in ("successes", "failures", "errors"))
     run = ImportedRun(
         as_text(config.get("description")) or path.name.partition(".")[0],
         tuple(_read_row(row, sample, names[column], epoch) for row, sample, column, epoch in table.rows),
@@ -179,6 +180,7 @@ def _read_results(path: Path, fields: Mapping[str, Any], warnings: tuple[str, ..
         parse_time(inner.get("timestamp")) or parse_time(fields.get("createdAt")),
         configurations=tuple(configurations),
         reported=_read_totals(stats, [as_mapping(as_mapping(prompt).get("metrics")) for prompt in prompts]),
+        total=max(counted, len(table.rows)),
         tags={str(key): str(value) for key, value in as_mapping(config.get("tags")).items()},
         details={"target": ", ".join(dict.fromkeys(c.provider for c in table.columns.values() if c.provider))},
     )
