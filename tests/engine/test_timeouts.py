@@ -178,6 +178,21 @@ def test_an_evaluator_that_blocks_the_loop_gets_the_error_and_not_its_neighbours
     )
 
 
+def test_an_evaluator_that_is_ready_again_does_not_pay_for_the_first_step_of_the_next() -> None:
+    """It continues right after the block, before the loop was checked."""
+
+    async def check_again(output: str) -> bool:
+        await asyncio.sleep(0)
+        return True
+
+    async def block(output: str) -> bool:
+        time.sleep(0.9)
+        return True
+
+    report = evaluate(lambda text: text, samples(1), [check_again, block], evaluator_timeout=0.5, history=False)
+    assert [score.status for score in report.results[0].scores.values()] == ["ok", "error"]
+
+
 @pytest.mark.parametrize("is_first_step", [True, False])
 def test_a_target_that_blocks_the_loop_gets_the_error_and_not_its_neighbours(is_first_step: bool) -> None:
     """The async target that holds the loop past its time fails; those that waited do not."""

@@ -66,6 +66,11 @@ class LoopLag:
             self._blocks.append((now, since))
             self._last_tick = now
 
+    def note_first_step(self) -> None:
+        """Record the block of a call that has just taken its first step: calls that wait did not cause it."""
+        if self._is_ticking:
+            self.look()
+
     def blocked(self, since: float, until: float) -> float:
         """Return the seconds for which other code blocked the loop between two times.
 

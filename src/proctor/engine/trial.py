@@ -451,8 +451,10 @@ class Scorer:
             sessions.current.reset(outer)
             if token is not None:
                 call_context.reset(token)
-        if timer is not None and not call.ended:
-            timer.start(call)
+        if timer is not None:
+            limits.loop_lag().note_first_step()
+            if not call.ended:
+                timer.start(call)
         return call, timer
 
     async def _finish(self, call: UserCall, timer: CallTimer | None) -> Score:
