@@ -84,14 +84,16 @@ UNLESS = "unless the run is clearly better than its baseline; "
             {},
             "with 50 samples the smallest margin that can pass is about 6 points, "
             + UNLESS
-            + "the margin of strict_pass_rate is 2 points. Fix: --margin 6%, or at least 140 samples",
+            + "the margin of strict_pass_rate is 2 points. Fix: --margin 6%, or at least 140 samples "
+            + "for a run that is not better",
         ),
         (
             NarrowMargin("strict_pass_rate", 0.01, 4, 0.462, 276),
             {},
             "with 4 samples the smallest margin that can pass is about 47 points, "
             + UNLESS
-            + "the margin of strict_pass_rate is 1 point. Fix: at least 280 samples",
+            + "the margin of strict_pass_rate is 1 point. Fix: at least 280 samples "
+            + "for a run that is not better",
         ),
         (
             NarrowMargin("judge", 0.001, 500, 0.0055),

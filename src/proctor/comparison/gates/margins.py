@@ -55,7 +55,9 @@ class NarrowMargin(NamedTuple):
             if self.smallest <= MAX_MARGIN
             else "",
             f"about {format_estimate(self.more)} more samples" if self.more else "",
-            f"at least {format_estimate(self.samples)} samples" if self.samples and not self.more else "",
+            f"at least {format_estimate(self.samples)} samples for a run that is not better"
+            if self.samples and not self.more
+            else "",
         ]
         return (
             f"with {format_count(self.n, 'sample')} the smallest margin that can pass is "
