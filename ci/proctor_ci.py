@@ -33,19 +33,38 @@ def gate(file: str, baseline: str, options: Sequence[str]) -> int:
     """Compare a run of the file with the baseline; without a baseline, run it and say how to get one."""
     commit = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA") or "unknown"
     shared = ["--tag", f"commit={commit}", "--output", REPORTS]
+    # The comment of an earlier job must not be sent again.
+    Path(COMMENT).unlink(missing_ok=True)
     if baseline in read_json("proctor", "baseline", "list", "--json"):
         outputs = ["--markdown", COMMENT, "--junit", JUNIT]
-        return run("proctor", "gate", file, "--baseline", baseline, *shared, *outputs, *options)
+        code = run("proctor", "gate", file, "--baseline", baseline, *shared, *outputs, *options)
+        mark_comment(file, baseline)
+        return code
     print(f"There is no baseline {baseline!r} yet, so nothing is compared.", flush=True)
     code = run("proctor", "run", file, *shared)
-    name, text = "", "The evaluation did not run; see the log.\n"
+    text = "The evaluation did not run; see the log.\n"
     if code in (0, 1, 4):
-        name = json.loads(Path(REPORTS, "report.json").read_text(encoding="utf-8"))["metadata"]["name"]
         text = Path(REPORTS, "report.md").read_text(encoding="utf-8")
     note = f"There is no baseline `{baseline}` yet: the job on the default branch sets it."
-    # The marker of `proctor gate`, so that its first comment replaces this one.
-    Path(COMMENT).write_text(f"<!-- proctor gate: {name} -->\n{note}\n\n{text}", encoding="utf-8")
+    Path(COMMENT).write_text(f"{note}\n\n{text}", encoding="utf-8")
+    mark_comment(file, baseline)
     return code
+
+
+def mark_comment(file: str, baseline: str) -> None:
+    """Put the marker that finds the comment again on its first line.
+
+    It names the path of the eval file, not the run: the name in a file that cannot be read is unknown.
+    """
+    path = Path(COMMENT)
+    text = (
+        path.read_text(encoding="utf-8") if path.exists() else "## Gate not decided\n\nIt did not run; see the log.\n"
+    )
+    if text.startswith("<!--"):
+        text = text.partition("\n")[2]
+    root = os.environ.get("GITHUB_WORKSPACE") or os.environ.get("CI_PROJECT_DIR") or "."
+    name = f"{os.path.relpath(file, root)}, baseline {baseline}".replace("\\", "/").replace(">", "")
+    path.write_text(f"<!-- proctor gate: {name} -->\n{text}", encoding="utf-8")
 
 
 def renew_baseline(file: str, baseline: str) -> int:

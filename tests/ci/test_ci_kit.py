@@ -170,6 +170,37 @@ def test_from_no_baseline_to_a_red_and_a_green_pull_request(project: Path, api: 
     assert [method for method, _ in CommentsAPI.requests if method != "GET"] == ["POST", "PATCH", "PATCH"]
 
 
+def test_an_unreadable_eval_file_updates_the_same_comment(project: Path, api: str, tmp_path_factory: Any) -> None:
+    """With a baseline and without one: the marker does not depend on what the file says."""
+    variables = github(tmp_path_factory.mktemp("event") / "event.json", api)
+    kit, good = f'python "{KIT / "proctor_ci.py"}"', "name: q\n" + (project / "eval.yaml").read_text()
+    bodies = []
+    for text, setup in (
+        (good, "true"),
+        ("evaluators: [", "true"),
+        (good, f"{kit} baseline"),
+        ("evaluators: [", "true"),
+    ):
+        (project / "eval.yaml").write_text(text)
+        result = run_step(f"{setup} && ({kit} gate; {kit} comment)", project, **variables)
+        assert result.returncode == 0, result.stderr
+        bodies.append(CommentsAPI.comments[-1]["body"])
+    assert len(CommentsAPI.comments) == 102
+    assert {body.partition("\n")[0] for body in bodies} == {"<!-- proctor gate: eval.yaml, baseline main -->"}
+    expected = ["There is no baseline `main`", "The evaluation did not run", "## Gate passed", "## Gate not decided"]
+    for start, body in zip(expected, bodies, strict=True):
+        assert start in body
+
+
+def test_a_gate_that_cannot_start_replaces_the_old_result(project: Path) -> None:
+    """An unknown option of `proctor gate` leaves no comment of an earlier job behind."""
+    kit = f'python "{KIT / "proctor_ci.py"}"'
+    assert run_step(f"{kit} baseline", project).returncode == 0
+    (project / "gate.md").write_text("<!-- proctor gate: eval.yaml, baseline main -->\n## Gate passed\n")
+    assert run_step(f"{kit} gate -- --margins 5%", project).returncode == 2
+    assert "It did not run; see the log." in (project / "gate.md").read_text()
+
+
 @pytest.mark.parametrize("environment", ["github", "gitlab"])
 def test_the_second_comment_updates_the_first(project: Path, api: str, environment: str, tmp_path_factory: Any) -> None:
     """The comment is found by its marker behind a hundred comments of people."""

@@ -294,3 +294,18 @@ def test_the_headline_names_the_check_that_is_hardest_to_settle(exam: Project) -
     more = {check["name"]: check.get("more_samples") for check in result.json["checks"]}
     assert more["nonempty"] > more["right"] > 0
     assert result.json["answer"].startswith("The gate is inconclusive in 2 of 3 checks: nonempty")
+
+
+def test_the_comment_of_an_error_has_the_name_of_the_run(exam: Project) -> None:
+    """Of an unreadable file, the baseline or the path knows the name; of a stored run, the history."""
+    exam.proctor("run", "eval.yaml", "--name", "exam-main")
+    exam.proctor("baseline", "set", "named", "latest")
+    exam.write("broken.yaml", "evaluators: [")
+    for run, baseline, name in (
+        ("broken.yaml", "named", "exam-main"),
+        ("broken.yaml", "nobody", "broken"),
+        ("latest", "nobody", "exam-main"),
+        ("nothing", "nobody", "nothing"),
+    ):
+        assert exam.proctor("gate", run, "--baseline", baseline, "--markdown", "g.md").code == 2
+        assert (exam.folder / "g.md").read_text().startswith(f"<!-- proctor gate: {name} -->\n## Gate not decided")

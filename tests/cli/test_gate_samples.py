@@ -151,3 +151,19 @@ def test_a_folder_that_shrank_is_not_green_by_what_is_left(exam: Project) -> Non
     exam.write("eval.yaml", EVAL.replace("{concurrency: 1}", "{concurrency: 1, limit: 100}"))
     assert exam.proctor(*GATE).code == 0
     assert exam.proctor(*stored).code == 0
+
+
+def test_a_gate_warns_before_the_run_that_the_baseline_has_more_samples(exam: Project) -> None:
+    """Twenty of two hundred samples cannot pass; the same twenty by a limit, or with --accept-changes, may."""
+    samples(exam, "q", range(20))
+    result = exam.proctor(*GATE)
+    warning, answer = " ".join(result.err.split()), " ".join(result.out.split())
+    assert result.code == 4
+    assert "180 of 200 samples of main are not in the dataset, so the gate cannot pass: add them, or add" in warning
+    assert "but it cannot pass, because 180 of 200 samples of main are not in exam" in answer
+    assert "smallest margin" not in warning + answer
+    assert "would decide it" not in answer
+    accepted = exam.proctor(*GATE, "--accept-changes")
+    assert "about 34 more samples would decide it" in " ".join(accepted.out.split())
+    assert accepted.out.rstrip().endswith("more samples")
+    assert "not in the dataset" not in accepted.err

@@ -224,6 +224,29 @@ def test_samples_that_vanished_may_be_the_hard_ones() -> None:
     assert shrunk(89, GateConfig({STRICT: 0.2}, unpaired=True)).verdict == "pass"
 
 
+def test_no_number_of_samples_is_promised_if_the_baseline_has_other_samples() -> None:
+    """Twenty of a hundred samples are undecided, and more like them would not pass: the answer says why."""
+    result = shrunk(20, GateConfig({STRICT: 0.05}))
+    [check] = result.checks
+    assert (result.verdict, check.more_samples) == ("inconclusive", None)
+    assert "but it cannot pass, because 80 of 100 samples of main are not in new: add --unpaired" in result.answer
+    assert "would decide it" not in result.answer
+    pairs_decide = shrunk(20, GateConfig({STRICT: 0.05}, accept_changes=True))
+    assert pairs_decide.answer.endswith("about 34 more samples would decide it.")
+
+
+def test_no_number_of_samples_is_promised_if_too_many_have_no_value() -> None:
+    """Six of twenty samples have no value in the run, and a tenth may be missing."""
+    ids = [f"s{at}" for at in range(20)]
+    old = Side("main", {STRICT: dict.fromkeys(ids, 1.0)}, samples=tuple(ids))
+    new = Side("new", {STRICT: dict.fromkeys(ids[:14], 1.0)}, samples=tuple(ids))
+    [check] = decide([(new, old)], GateConfig({STRICT: 0.05})).checks
+    assert (check.verdict, check.more_samples) == ("inconclusive", None)
+    assert "but it cannot pass, because 6 of 20 samples have no value in this run" in check.sentence
+    allowed = decide([(new, old)], GateConfig({STRICT: 0.05}, max_missing=6)).checks[0]
+    assert allowed.sentence.endswith("more samples would decide it")
+
+
 @pytest.mark.parametrize(
     ("limit", "length", "early", "verdict"),
     [

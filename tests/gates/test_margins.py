@@ -7,6 +7,7 @@ import pytest
 from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.gates.margins import NarrowMargin, add_margin_notes, find_narrow_margins
 from proctor.comparison.sides import Side
+from proctor.records.formatting import format_estimate
 
 
 def side(n: int, name: str = "main", clusters: int = 0) -> Side:
@@ -83,14 +84,16 @@ UNLESS = "unless the run is clearly better than its baseline; "
             {},
             "with 50 samples the smallest margin that can pass is about 6 points, "
             + UNLESS
-            + "the margin of strict_pass_rate is 2 points. Fix: --margin 6%, or at least 140 samples",
+            + "the margin of strict_pass_rate is 2 points. Fix: --margin 6%, or at least 140 samples "
+            + "for a run that is not better",
         ),
         (
             NarrowMargin("strict_pass_rate", 0.01, 4, 0.462, 276),
             {},
             "with 4 samples the smallest margin that can pass is about 47 points, "
             + UNLESS
-            + "the margin of strict_pass_rate is 1 point. Fix: at least 280 samples",
+            + "the margin of strict_pass_rate is 1 point. Fix: at least 280 samples "
+            + "for a run that is not better",
         ),
         (
             NarrowMargin("judge", 0.001, 500, 0.0055),
@@ -113,3 +116,21 @@ def test_an_inconclusive_gate_says_it_too() -> None:
         pairs = [(side(n, "new"), side(n))]
         result = add_margin_notes(decide(pairs, config), pairs, config)
         assert sum("smallest margin" in note for note in result.notes) == notes
+
+
+def test_an_undecided_gate_names_one_number_of_samples() -> None:
+    """The note repeats the number of the answer; a gate that cannot pass for another reason has no note on margins."""
+    ids = [f"s{at}" for at in range(10)]
+    old = Side("main", {"strict_pass_rate": dict.fromkeys(ids, 1.0) | {"s0": 0.0}}, samples=tuple(ids))
+    new = Side("new", {"strict_pass_rate": dict.fromkeys(ids, 1.0)}, samples=tuple(ids))
+    config = GateConfig({"strict_pass_rate": 0.05})
+    result = add_margin_notes(decide([(new, old)], config), [(new, old)], config)
+    more = result.checks[0].more_samples
+    assert more is not None
+    assert result.answer.endswith(f"about {format_estimate(more)} more samples would decide it.")
+    [note] = [note for note in result.notes if "smallest margin" in note]
+    assert note.endswith(f"Fix: about {format_estimate(more)} more samples")
+    few = Side("new", {"strict_pass_rate": dict.fromkeys(ids[:5], 1.0)}, samples=tuple(ids[:5]))
+    limited = add_margin_notes(decide([(few, old)], config), [(few, old)], config)
+    assert "it cannot pass, because 5 of 10 samples of main are not in new" in limited.answer
+    assert not any("smallest margin" in note for note in limited.notes)

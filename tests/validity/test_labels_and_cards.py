@@ -412,7 +412,10 @@ def test_a_gate_requires_a_card(history: SQLiteHistory, tmp_path: Path) -> None:
     assert "a card needs 30" in " ".join(few.stdout.split())
     import_drawn(tmp_path, 60)
     assert run_command(*arguments, cwd=tmp_path).returncode == 0
-    assert run_command(*arguments, "0.99", cwd=tmp_path).returncode == 4
+    strict = run_command(*arguments, "0.99", cwd=tmp_path)
+    assert strict.returncode == 4
+    fix, *_ = re.findall(r"Fix: improve the judge: proctor (.*?) lists the labelled", " ".join(strict.stdout.split()))
+    assert "People and the judge differ on " in run_command(*fix.split(), cwd=tmp_path).stdout
     assert "card ok" in run_command("show", "latest", cwd=tmp_path).stdout
 
 
@@ -486,6 +489,45 @@ def test_next_lists_are_for_the_number_and_for_mistakes(history: SQLiteHistory, 
     assert len(shown["random"]) == 5
     # The rule passes everything, so a disagreement is an output that the judge fails.
     assert all(judge(str(int(item["sample_id"][1:]))).passed is False for item in shown["disagreement"])
+
+
+def test_a_card_lists_the_mistakes_of_the_judge(history: SQLiteHistory, tmp_path: Path) -> None:
+    """The judge is wrong on every tenth output; labels of disagreements count here, disputes and skips do not."""
+    right = [label(history, f"s{i:03}", is_good(i)) for i in (1, 2, 3, 10)]
+    wrong = label(history, "s030", is_good(30), strategy="disagreement")
+    disputed = [label(history, "s020", passed, annotator=name) for name, passed in (("a", True), ("b", False))]
+    skipped = label(history, "s040", None, skipped=True)
+    digest = digest_evaluator(history.find("latest"), "judge")
+    labels = [*right, wrong, *disputed, skipped]
+    history.add_labels([msgspec.structs.replace(each, evaluator_digest=digest) for each in labels])
+    shown = run_command("judge", "card", "judge", "--mistakes", cwd=tmp_path).stdout
+    run_id = history.find("latest").run_id
+    assert shown.endswith(
+        "\nPeople and the judge differ on 2 of 5 labelled outputs:\n"
+        f"  people pass, the judge fails: s010 (default, epoch 1): proctor show {run_id} --sample s010\n"
+        f"  people fail, the judge passes: s030 (default, epoch 1): proctor show {run_id} --sample s030\n"
+    )
+    listed = json.loads(run_command("judge", "card", "judge", run_id, "--mistakes", "--json", cwd=tmp_path).stdout)
+    assert [(item["sample_id"], item["people"], item["judge"]) for item in listed["mistakes"]] == [
+        ("s010", True, False),
+        ("s030", False, True),
+    ]
+    assert listed["labelled"] == 5
+
+
+def test_a_card_is_of_the_newest_run_that_has_the_judge(history: SQLiteHistory, tmp_path: Path) -> None:
+    """A newer run without the judge is passed over, and the run is named; RUN may be an argument or an option."""
+    run_id = history.find("latest").run_id
+    evaluate(lambda text: text, [Sample("x", "1")], [rule], history=history)
+    done = run_command("judge", "card", "judge", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, f"run {run_id} is the newest with judge\n")
+    assert run_command("judge", "card", "judge", run_id, cwd=tmp_path).stdout == done.stdout
+    assert run_command("judge", "card", "judge", "--run", run_id, cwd=tmp_path).stdout == done.stdout
+    assert run_command("judge", "card", "judge", "latest", cwd=tmp_path).returncode == 2
+    both = run_command("judge", "card", "judge", run_id, "--run", "latest", cwd=tmp_path)
+    assert both.returncode == 2
+    assert "Fix: leave out --run" in both.stderr
+    assert run_command("judge", "card", "rule", cwd=tmp_path).stderr == ""
 
 
 def test_two_annotators_have_their_own_agreement(history: SQLiteHistory) -> None:

@@ -16,7 +16,7 @@ from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import ModelCall, Session
+from proctor.records.session import ModelCall, Session, ToolCall
 from proctor.records.trial import EvalResult, Trial
 from proctor.validity.mutation_report import render_markdown, render_text
 from proctor.validity.mutation_test import MutationReport, limit_calls, plan_mutants, run_mutation_test
@@ -126,6 +126,22 @@ def test_the_weakest_evaluator_is_named_by_what_it_reads() -> None:
     assert "overlap" not in report.answer
     assert report.any_evaluator is not None
     assert report.any_evaluator.value == 1.0
+
+
+def test_a_check_of_tool_calls_is_rated_by_faults_in_the_session() -> None:
+    """It cannot see changed outputs, so they are neither in its rates nor among its survivors; a judge sees both."""
+    session = Session([ToolCall("find", {"city": "Rome"})])
+    reports = {}
+    for uses in ("all_tools_succeeded", "slice_contains"):
+        trials = [Trial(Sample(f"s{i}", "?"), f"It is {i + 2} km long.", session=session) for i in range(10)]
+        stored = ResultList(EvalResult(trial, {"check": PASSED}) for trial in trials)
+        mutations = [MUTATIONS["changed_number"], MUTATIONS["missing_tool_call"]]
+        plan = plan_mutants(EvaluatorSpec("check", uses), stored, is_scored=True, mutations=mutations)
+        reports[uses] = run_mutation_test([plan], constant(PASSED)).evaluators[0]
+    check = reports["all_tools_succeeded"]
+    assert {part: rate.n for part, rate in check.kills.items()} == {"session": 10}
+    assert {survivor.mutation for survivor in check.survivors} == {"missing_tool_call"}
+    assert {part: rate.n for part, rate in reports["slice_contains"].kills.items()} == {"output": 10, "session": 10}
 
 
 def test_a_fault_that_an_evaluator_could_not_judge_counts_as_not_noticed() -> None:

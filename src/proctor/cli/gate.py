@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -37,6 +38,7 @@ from proctor.reports.format import escape
 from proctor.reports.formats import write_reports
 from proctor.reports.summary import describe_status
 from proctor.wiring import compare_runs
+from proctor.wiring.config import name_by_path
 from proctor.wiring.open_history import open_history
 from proctor.wiring.registry import load_custom_metrics
 
@@ -113,7 +115,7 @@ def command(run: str, **options: Any) -> int:
     writes the step summary. Exit codes: 0 pass, 1 fail, 2 usage error, 3 other error, 4
     inconclusive, 130 interrupted.
     """
-    outputs = GateOutputs(options)
+    outputs = GateOutputs(run, options)
     try:
         with cli.show_cli_option_names():
             result = _decide(run, options, outputs)
@@ -396,11 +398,12 @@ def _select_configuration(candidate: compare_runs.OpenedRun) -> EvalReport:
 class GateOutputs:
     """Writes the verdict of a gate, or the error; rejects invalid output files before a run starts.
 
-    `name` is the name of the run, as soon as it is known.
+    `name` is the name of the run, as soon as it is known; after an earlier error, the name that it would have had.
     """
 
-    def __init__(self, options: dict[str, Any]) -> None:
-        self.name = ""
+    def __init__(self, run: str, options: dict[str, Any]) -> None:
+        self.name = options["name"] or ""
+        self._run = run
         self._options = options
         self._report: EvalReport | None = None
         history = options["history"]
@@ -446,8 +449,9 @@ class GateOutputs:
             code = cli.INTERRUPTED if isinstance(error, KeyboardInterrupt) else cli.USAGE if is_usage else cli.ERROR
             with cli.tolerate_closed_pipe():
                 cli.print_json({"exit_code": code, "error": {"kind": error_type, "message": message}})
-        comment = gate_report.render_error_markdown(message, self.name)
-        xml = gate_report.render_error_junit(message, error_type, self.name)
+        name = self.name or _guess_name(self._run, self._options)
+        comment = gate_report.render_error_markdown(message, name)
+        xml = gate_report.render_error_junit(message, error_type, name)
         try:
             self._write(comment, xml, f"Not decided: {message}")
         except ProctorError as write_error:
@@ -473,6 +477,26 @@ class GateOutputs:
         if self._options["output"] and self._report is not None:
             folder, formats = self._options["output"], self._options["formats"]
             write_reports(self._report, folder, formats, f"**Gate.** {escape(answer)}")
+
+
+def _guess_name(run: str, options: dict[str, Any]) -> str:
+    """Return the name of a run that could not be read: it lets a bot find the comment of an earlier gate.
+
+    The baseline of an eval file is a run of the same file, also if the file has become unreadable.
+    """
+    path = Path(run)
+    is_file = path.is_file() or run.endswith(EVAL_FILE_ENDINGS)
+    with contextlib.suppress(ProctorError):
+        history = open_history(options["history"])
+        if not is_file:
+            return _read_name(compare_runs.open_report(run, history))
+        if options["baseline"] is not None:
+            return _read_name(open_baseline(history, options["baseline"])) or name_by_path(path)
+    return name_by_path(path) if is_file else run
+
+
+def _read_name(opened: compare_runs.OpenedRun) -> str:
+    return opened.report.metadata.name if opened.report.metadata else ""
 
 
 def _append_step_summary(comment: bytes) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from proctor.comparison.compare import compare
 from proctor.comparison.contents import content_key
 from proctor.comparison.gates.decision import GateConfig, require_numbers, require_same_evaluators
+from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING, Gap
 from proctor.comparison.gates.margins import find_narrow_margins
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side
@@ -130,6 +131,12 @@ def check_before_run(
             _reject_clusters(shared)
             _require_same_contents(shared, baseline)
         planned_ids = {sample.id for sample in shared}
+        is_limited = plan.options.limit is not None or config.unpaired or config.accept_changes
+        removed = Gap(len(known_ids) - len(planned_ids), len(known_ids))
+        if planned_ids and not is_limited and removed.exceeds(DEFAULT_MAX_MISSING):
+            samples = f"{removed.missing:,} of {removed.total:,} samples of {baseline.label}"
+            advice = "add them, or add --unpaired or --accept-changes"
+            return [f"{samples} are not in the dataset, so the gate cannot pass: {advice}"]
     if planned_ids is not None and not planned_ids:
         warning = f"the dataset and {baseline.label} have no sample in common, so the gate will be inconclusive"
         return [] if config.unpaired else [f"{warning}; to compare them as two independent groups, add --unpaired"]

@@ -10,6 +10,7 @@ import click
 
 from proctor.cli import options as cli
 from proctor.errors import ConfigError, UsageError, list_names
+from proctor.history.run_finder import LATEST
 from proctor.records.label import LabelledItem, Strategy
 
 if TYPE_CHECKING:
@@ -26,29 +27,68 @@ def command() -> None:
 
 @command.command("card")
 @click.argument("evaluator")
-@cli.option("--run RUN", "Show the card of the evaluator as it is in RUN, or RUN@CONFIGURATION.", default="latest")
+@click.argument("run", required=False)
+@cli.option(
+    "--run RUN",
+    "Show the card of the evaluator as it is in RUN, or RUN@CONFIGURATION. Default: the newest run that has it.",
+    into="run_option",
+)
 @cli.option("--by KEY", "Also show the agreement for each value of this metadata key, or for tags.")
+@cli.option("--mistakes", "Also list the labelled outputs on which the judge differs from people.")
 @cli.common_options
-def card(evaluator: str, run: str, by: str | None, history: str | None, as_json: bool) -> None:
+def card(
+    evaluator: str,
+    run: str | None,
+    run_option: str | None,
+    by: str | None,
+    mistakes: bool,
+    history: str | None,
+    as_json: bool,
+) -> None:
     """Show the card of a judge: its agreement with people, its biases, and the corrected pass rate of a run.
 
     \b
     proctor judge card helpful
-    proctor judge card helpful --run 20260101-1200 --by topic
+    proctor judge card helpful --mistakes
+    proctor judge card helpful 20260101-1200 --by topic
 
     A card belongs to one version of a judge: prompt, model, options and code. The corrected pass rate uses labels of
     RUN that were drawn at random or stratified, never labels of disagreements.
     """
-    from proctor.validity.cards import build_card
-    from proctor.validity.describe_card import describe_card, describe_worth
+    from proctor.validity.cards import build_card, list_mistakes
+    from proctor.validity.describe_card import describe_card, describe_mistakes, describe_worth
+    from proctor.validity.label_files import show_item
 
-    store, metadata, configuration = _open(run, history)
+    if run and run_option:
+        raise UsageError(f"two runs are named, {run} and --run {run_option}", fix="leave out --run")
+    reference = run or run_option or _find_newest_run(evaluator, history)
+    store, metadata, configuration = _open(reference, history)
     built = build_card(store, metadata, evaluator, by=by, configuration=configuration)
+    differing, labelled = list_mistakes(store, metadata, evaluator) if mistakes else ([], 0)
     if as_json:
-        cli.print_json({"card": built, "sentence": describe_worth(built)})
+        items = [{**show_item(x.output.item), "people": x.people, "judge": x.output.passed} for x in differing]
+        listed = {"mistakes": items, "labelled": labelled} if mistakes else {}
+        cli.print_json({"card": built, "sentence": describe_worth(built), **listed})
         return
     for line in describe_card(built):
         click.echo(line)
+    for line in ("", *describe_mistakes(differing, labelled)) if mistakes else ():
+        click.echo(line)
+
+
+def _find_newest_run(evaluator: str, history: str | None) -> str:
+    """Return the newest run that has an evaluator, and name it if newer runs do not have it."""
+    from proctor.validity.cards import RUNS_SEARCHED
+    from proctor.wiring.open_history import open_history
+
+    store = open_history(history)
+    runs = store.runs(evaluator=evaluator, limit=RUNS_SEARCHED) if evaluator else ()
+    run_id = next((run.run_id for run in runs if any(spec.name == evaluator for spec in run.evaluators)), None)
+    if run_id is None:
+        return LATEST
+    if run_id != store.find(LATEST).run_id:
+        cli.echo_stderr(f"run {run_id} is the newest with {cli.display_name(evaluator)}", is_problem=False)
+    return run_id
 
 
 @command.command("next")

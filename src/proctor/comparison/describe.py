@@ -133,29 +133,25 @@ def describe_gate(verdict: GateVerdict, checks: Sequence[Check], early: Early | 
     scope = f" in {count} checks" if len(checks) > 1 else ""
     hardest = deciding_checks[0]
     if verdict == "inconclusive":
-        hardest = max(deciding_checks, key=lambda check: math.inf if _is_infeasible(check) else check.more_samples or 0)
+        hardest = max(deciding_checks, key=lambda check: math.inf if is_infeasible(check) else check.more_samples or 0)
     configuration = f"{hardest.configuration}: " if hardest.configuration else ""
     stop = "" if early is None else f"; {describe_early(early, verdict)}"
     return f"{_OPENINGS[verdict]}{scope}: {configuration}{hardest.sentence}{stop}."
 
 
-def _is_infeasible(check: Check) -> bool:
+def is_infeasible(check: Check) -> bool:
+    """True if no number of samples is known to decide a check, or only one that nobody has."""
     return check.more_samples is None or check.more_samples > _MAX_FEASIBLE_FACTOR * max(1, check.n)
 
 
-def describe_metric(
-    check: Check, delta: MetricDelta, family: int = 1, missing: int = 0, *, show_more: bool = True
-) -> str:
-    """Compare a metric with the baseline: its values, the range of the difference, and the margin.
-
-    Without `show_more` the sentence leaves out how many more samples are needed.
-    """
+def describe_metric(check: Check, delta: MetricDelta, family: int = 1, missing: int = 0) -> str:
+    """Compare a metric with the baseline: its values, the range of the difference, and the margin."""
     kind = delta.kind
     figures = _describe_values(check.name, check.value, check.baseline, kind)
     gaps = f"; {format_count(missing, 'sample')} without a value ignored" if missing and check.n else ""
     margin = _describe_margin(check, delta)
     if check.interval is None:
-        return f"{figures}, {_describe_no_interval(check, delta)} ({margin}){gaps}{_describe_more(check)}"
+        return f"{figures}, {_describe_no_interval(check, delta)} ({margin}){gaps}"
     low, high = check.interval
     if not delta.higher_is_better:
         low, high = -high, -low
@@ -166,8 +162,7 @@ def describe_metric(
         return f"{figures}, at least {highest} ({margin}){gaps}"
     is_beyond = high < -(check.margin or 0.0)
     caveat = f", which is not certain enough for one of {family} metrics" if is_beyond else ""
-    more = _describe_more(check) if show_more else ""
-    return f"{figures}, from {lowest} to {highest} ({margin}){caveat}{gaps}{more}"
+    return f"{figures}, from {lowest} to {highest} ({margin}){caveat}{gaps}"
 
 
 def describe_count(metric: MetricValue | None) -> str:
@@ -241,9 +236,10 @@ def _describe_margin(check: Check, delta: MetricDelta) -> str:
     return f"{text}, {method}{formatting.add_clusters(samples, check.clusters)}"
 
 
-def _describe_more(check: Check) -> str:
+def describe_more(check: Check) -> str:
+    """Say how many more samples would decide a check, or why no number of them would; empty if unknown."""
     more = check.more_samples
-    if more is not None and not _is_infeasible(check):
+    if more is not None and not is_infeasible(check):
         return _describe_needed(more, check.baseline_n is None)
     if check.interval is None or not check.n:
         return ""

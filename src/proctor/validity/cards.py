@@ -185,12 +185,7 @@ def _collect_evidence(history: History, run: RunMetadata, evaluator: str, labels
         run_id: _read_outputs(history, run_id, evaluator) for run_id in {run.run_id, *(x.run_id for x in labels)}
     }
     by_item = {output.item: output for judged in outputs.values() for output in judged}
-    # A resumed run may have replaced an output since it was labelled.
-    current = [
-        x
-        for x in labels
-        if not x.output_digest or (x.item in by_item and by_item[x.item].output_digest == x.output_digest)
-    ]
+    current = _select_current(labels, by_item)
     drawn = {label.item for label in current if label.strategy in KNOWN_DRAWS and not label.skipped}
     counted = [label for label in current if label.item in drawn]
     gold, disputed = decide_labels(counted)
@@ -199,6 +194,25 @@ def _collect_evidence(history: History, run: RunMetadata, evaluator: str, labels
     clusters = {item: output.cluster for item, output in by_item.items()}
     annotators = _compare_annotators(counted, clusters)
     return _Evidence(current, outputs[run.run_id], items, gold, stratified, disputed, annotators)
+
+
+def list_mistakes(history: History, run: RunMetadata, evaluator: str) -> tuple[list[LabelledOutput], int]:
+    """Return the outputs on which people and an evaluator of a run differ, and how many have a label, of any draw."""
+    digest = digest_evaluator(run, evaluator)
+    labels = [label for label in history.labels(evaluator=evaluator) if label.evaluator_digest == digest]
+    outputs = {x.item: x for run_id in {x.run_id for x in labels} for x in _read_outputs(history, run_id, evaluator)}
+    gold, _ = decide_labels(_select_current(labels, outputs))
+    judged = [LabelledOutput(outputs[item], people, 1.0) for item, people in sorted(gold.items()) if item in outputs]
+    return [each for each in judged if each.output.passed is not each.people], len(judged)
+
+
+def _select_current(labels: Iterable[HumanLabel], outputs: Mapping[LabelledItem, JudgedOutput]) -> list[HumanLabel]:
+    """Leave out labels of outputs that a resumed run has replaced since."""
+    return [
+        x
+        for x in labels
+        if not x.output_digest or (x.item in outputs and outputs[x.item].output_digest == x.output_digest)
+    ]
 
 
 def read_state(history: History, run: RunMetadata, evaluator: str, min_kappa: float | None = None) -> JudgeCard:
@@ -507,7 +521,8 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdict
         )
     elif kappa < min_kappa:
         reason = f"kappa {kappa:.2f} ({interval[0]:.2f} to {interval[1]:.2f}, n = {card.n}) is below {min_kappa:g}"
-        fix = f"improve the judge: proctor judge next {card.run_id} lists outputs that show its mistakes"
+        shown = f"proctor judge card {shlex.quote(card.evaluator)} --run {card.run_id} --mistakes"
+        fix = f"improve the judge: {shown} lists the labelled outputs on which it differs from people"
     elif disputes := _find_disputes(card, min_kappa):
         reason = disputes
         fix = _settle_disputes(ask, card.n + card.disputed)

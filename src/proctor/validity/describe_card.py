@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -16,8 +17,8 @@ from proctor.ports import History
 from proctor.records.formatting import format_cost, format_count
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
-from proctor.reports.format import format_percent
-from proctor.validity.cards import Agreement, CardRate, JudgeCard, Proportion, read_state
+from proctor.reports.format import format_percent, single_line
+from proctor.validity.cards import Agreement, CardRate, JudgeCard, LabelledOutput, Proportion, read_state
 from proctor.validity.panels import Estimate, Panel
 
 # Metrics with these prefixes do not depend on scores.
@@ -132,6 +133,17 @@ def describe_card(card: JudgeCard) -> Iterator[str]:
         yield from _describe_numbers(card)
     elif card.labels:
         yield f"  {_describe_draws(card)}"
+
+
+def describe_mistakes(mistakes: Sequence[LabelledOutput], labelled: int) -> Iterator[str]:
+    """Yield the lines of the labelled outputs on which a judge and people differ, each with how to see it."""
+    count = f"{len(mistakes):,} of {format_count(labelled, 'labelled output')}"
+    yield f"People and the judge differ on {count}{':' if mistakes else '.'}"
+    for mistake in mistakes:
+        item = mistake.output.item
+        verdicts = "people pass, the judge fails" if mistake.people else "people fail, the judge passes"
+        place = f"{single_line(item.sample_id, 60)} ({item.configuration}, epoch {item.epoch + 1})"
+        yield f"  {verdicts}: {place}: proctor show {item.run_id} --sample {shlex.quote(item.sample_id)}"
 
 
 def _describe_numbers(card: JudgeCard) -> Iterator[str]:

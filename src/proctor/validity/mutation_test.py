@@ -228,6 +228,8 @@ def _select_passing(plan: MutationPlan, score: ScoreTrials) -> None:
 
 
 def _tally(plan: MutationPlan, pairs: Sequence[tuple[Mutant, Score]]) -> EvaluatorMutations:
+    if _reads_only_calls(plan.spec):
+        pairs = [(mutant, score) for mutant, score in pairs if mutant.mutation.part == "session"]
     by_mutation: dict[Mutation, list[tuple[Mutant, Score]]] = {}
     for mutant, score in pairs:
         by_mutation.setdefault(mutant.mutation, []).append((mutant, score))
@@ -250,6 +252,15 @@ def _tally(plan: MutationPlan, pairs: Sequence[tuple[Mutant, Score]]) -> Evaluat
         [_verdict(m, s) for m, s in harmless if s.passed is False],
         plan.left_out,
     )
+
+
+def _reads_only_calls(spec: EvaluatorSpec) -> bool:
+    """True for a built-in check of the calls in a session: it cannot see the output, nor messages that repeat it."""
+    from proctor.evaluators import session
+
+    factory = getattr(session, spec.uses, None)
+    is_session_check = getattr(factory, "__annotations__", {}).get("return") == "SessionCheck"
+    return is_session_check and spec.uses != "slice_contains"
 
 
 def _rate(pairs: Sequence[tuple[Mutant, Score]]) -> MetricValue:

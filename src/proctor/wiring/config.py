@@ -212,6 +212,11 @@ def has_checks(values: Mapping[str, Any], folder: Path) -> bool:
         return True
 
 
+def name_by_path(path: Path) -> str:
+    """Return the name of an eval file without `name`: that of the file, or of the folder of `eval.yaml`."""
+    return path.stem if path.stem != "eval" else path.resolve().parent.name
+
+
 def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
     folder = path.parent
     evaluators = (*file.evaluators, *field_evaluators(file.fields))
@@ -221,7 +226,7 @@ def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
         evaluators=[_resolve_evaluator(entry, folder) for entry in evaluators],
         configurations=file.configurations,
         metrics=[_resolve_address(metric, folder) for metric in file.metrics],
-        name=file.name or (path.stem if path.stem != "eval" else path.resolve().parent.name),
+        name=file.name or name_by_path(path),
         tags=file.tags,
         options=msgspec.to_builtins(file.run),
         fail_under=read_thresholds(file.fail_under, "fail_under"),

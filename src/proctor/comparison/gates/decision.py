@@ -22,6 +22,7 @@ from proctor.comparison.flips import add_flip_texts
 from proctor.comparison.gates import thresholds
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
+    LIMITED,
     Gaps,
     apply_cache_limit,
     apply_coverage_limit,
@@ -421,12 +422,29 @@ def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], con
             else:
                 evidence = collect_evidence(a, b, a.find(delta.name) or {}, b.find(delta.name) or {})
             check = _check_metric(name, delta, evidence, margin, family, comparison)
+            # An undecided check is held to the limits of a pass: beyond them, no number of samples would decide it.
+            is_undecided = check.verdict == "inconclusive"
+            limited = msgspec.structs.replace(check, verdict="pass") if is_undecided else check
             gaps = find_gaps(a, b, comparison, delta.name)
-            check = apply_missing_limit(check, gaps, config.max_missing, comparison.b)
-            check = apply_coverage_limit(check, delta.name, a, b, config.max_missing)
-            check = apply_unmatched_limit(check, comparison, a, accept_changes=config.accept_changes)
-            check = apply_cache_limit(check, a.results, a.run)
-            yield msgspec.structs.replace(check, configuration=a.name if len(pairs) > 1 else "")
+            limited = apply_missing_limit(limited, gaps, config.max_missing, comparison.b)
+            limited = apply_coverage_limit(limited, delta.name, a, b, config.max_missing)
+            limited = apply_unmatched_limit(limited, comparison, a, accept_changes=config.accept_changes)
+            limited = apply_cache_limit(limited, a.results, a.run)
+            if is_undecided:
+                limited = _explain_undecided(check, limited, comparison)
+            yield msgspec.structs.replace(limited, configuration=a.name if len(pairs) > 1 else "")
+
+
+def _explain_undecided(check: Check, limited: Check, comparison: Comparison) -> Check:
+    """Add to an undecided check why it cannot pass or, if nothing prevents that, how many more samples decide it."""
+    if limited.verdict == "inconclusive":
+        start = check.sentence + LIMITED
+        reason = limited.sentence.removeprefix(start)
+        sentence = f"{start}it cannot pass, because {reason}" if reason != limited.sentence else reason
+        return msgspec.structs.replace(limited, sentence=sentence, more_samples=None)
+    # More samples of another dataset would not decide it.
+    more = describe.describe_more(check) if comparison.samples or comparison.unpaired else ""
+    return msgspec.structs.replace(limited, verdict="inconclusive", sentence=check.sentence + more)
 
 
 def _list_names(metric: str) -> tuple[str, str]:
@@ -533,10 +551,7 @@ def _check_metric(
         baseline_n=evidence.sizes[1] if is_grouped else None,
     )
     missing = 0 if is_grouped else samples - check.n
-    # More samples of another dataset would not decide it.
-    show_more = bool(samples) or both.unpaired
-    sentence = describe.describe_metric(check, delta, family, missing, show_more=show_more)
-    return msgspec.structs.replace(check, sentence=sentence)
+    return msgspec.structs.replace(check, sentence=describe.describe_metric(check, delta, family, missing))
 
 
 def _check_thresholds(report: EvalReport | None, config: GateConfig) -> Iterator[Check]:

@@ -321,7 +321,7 @@ def conclude_early_gate(
         n=gate.n,
         kind=delta.kind,
     )
-    sentence = describe_metric(check, delta, missing=gate.unscored, show_more=False)
+    sentence = describe_metric(check, delta, missing=gate.unscored)
     check = msgspec.structs.replace(check, sentence=sentence)
     gaps = find_gaps(new, old, comparison, delta.name)
     if not gaps.run.evaluator:

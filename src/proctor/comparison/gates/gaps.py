@@ -35,6 +35,8 @@ from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 
 DEFAULT_MAX_MISSING = MAX_MISSING_SHARE
+# What comes before the limit that keeps a check from passing.
+LIMITED = "; but "
 
 
 class Gap(NamedTuple):
@@ -274,7 +276,7 @@ def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, ac
     if comparison.biased:
         is_key_change = bool(run.changed_expected)
         advice = "make a new baseline, or add --accept-changes" if is_key_change else "run all samples"
-        sentence = f"{check.sentence}; but {comparison.biased}: {advice}"
+        sentence = f"{check.sentence}{LIMITED}{comparison.biased}: {advice}"
         return msgspec.structs.replace(check, verdict="inconclusive", sentence=sentence, more_samples=None)
     if not comparison.samples and not comparison.unpaired:
         advice = "run the same dataset; to compare them as two independent groups, add --unpaired"
@@ -323,5 +325,5 @@ def count_removed_samples(run: Side, comparison: Comparison) -> int:
 def _require_none(check: Check, problems: Collection[str], advice: str, separator: str = " and ") -> Check:
     if check.verdict != "pass" or not problems:
         return check
-    sentence = f"{check.sentence}; but {separator.join(problems)}{advice}"
+    sentence = f"{check.sentence}{LIMITED}{separator.join(problems)}{advice}"
     return msgspec.structs.replace(check, verdict="inconclusive", sentence=sentence)

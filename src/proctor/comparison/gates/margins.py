@@ -11,6 +11,7 @@ import msgspec
 from proctor.comparison.compare import compare
 from proctor.comparison.contents import unpair_sides
 from proctor.comparison.deltas import Pair, collect_evidence
+from proctor.comparison.describe import is_infeasible
 from proctor.comparison.gates.decision import (
     DEFAULT_MARGIN,
     GateConfig,
@@ -19,6 +20,7 @@ from proctor.comparison.gates.decision import (
     find_delta,
     judge_margin,
 )
+from proctor.comparison.gates.gaps import LIMITED
 from proctor.comparison.gates.thresholds import DEFAULT_METRIC
 from proctor.comparison.sides import Side
 from proctor.comparison.statistics import request_metrics
@@ -33,7 +35,8 @@ MAX_MARGIN = 0.2
 class NarrowMargin(NamedTuple):
     """A margin that is too narrow for `n` samples, and the smallest that a run with the same results could pass.
 
-    Both are fractions. `samples` is about how many samples the margin needs; None if unknown.
+    Both are fractions. `samples` is about how many samples the margin needs; None if unknown. `more` is how many more
+    the gate itself asks for, after a run; it replaces `samples`.
     """
 
     metric: str
@@ -41,6 +44,7 @@ class NarrowMargin(NamedTuple):
     n: int
     smallest: float
     samples: int | None = None
+    more: int | None = None
 
     def describe(self, *, is_only_metric: bool = True, early: bool = False) -> str:
         """Return the problem and what fits, in one sentence."""
@@ -50,7 +54,10 @@ class NarrowMargin(NamedTuple):
             (f"--margin {points}%" if is_default else f"--metric {self.metric}={points}%")
             if self.smallest <= MAX_MARGIN
             else "",
-            f"at least {format_estimate(self.samples)} samples" if self.samples else "",
+            f"about {format_estimate(self.more)} more samples" if self.more else "",
+            f"at least {format_estimate(self.samples)} samples for a run that is not better"
+            if self.samples and not self.more
+            else "",
         ]
         return (
             f"with {format_count(self.n, 'sample')} the smallest margin that can pass is "
@@ -124,14 +131,21 @@ def _restrict(side: Side, samples: Collection[str]) -> Side:
 
 
 def add_margin_notes(result: GateResult, pairs: Sequence[Pair], config: GateConfig) -> GateResult:
-    """Add to an inconclusive gate which margins its number of samples allows."""
-    undecided = {check.name for check in result.checks if check.verdict == "inconclusive"}
-    notes = [
-        narrow.describe(is_only_metric=len(config.metrics) == 1)
-        for new, old in (pairs if undecided else ())
-        for narrow in find_narrow_margins(old, config, set(new.samples))
-        if narrow.metric in undecided
-    ]
+    """Add to an inconclusive gate which margins its number of samples allows, unless a limit keeps it from passing."""
+    undecided = {
+        (check.configuration, check.name): check
+        for check in result.checks
+        if check.verdict == "inconclusive" and LIMITED not in check.sentence
+    }
+    notes = []
+    for new, old in pairs if undecided else ():
+        for narrow in find_narrow_margins(old, config, set(new.samples)):
+            check = undecided.get((new.name if len(pairs) > 1 else "", narrow.metric))
+            if check is not None:
+                more = None if is_infeasible(check) else check.more_samples
+                samples = None if check.more_samples else narrow.samples
+                note = narrow._replace(samples=samples, more=more)
+                notes.append(note.describe(is_only_metric=len(config.metrics) == 1))
     return msgspec.structs.replace(result, notes=tuple(dict.fromkeys((*result.notes, *notes))))
 
 
