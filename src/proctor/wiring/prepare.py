@@ -96,10 +96,7 @@ def add_place(error: UsageError, places: Mapping[str, str], key: str) -> UsageEr
 
 
 def prepare(evaluation: Evaluation, registry: Registry, *, needs_evaluators: bool = True) -> Plan:
-    """Turn names into objects; one error reports all problems before anything runs.
-
-    Without `needs_evaluators`, the samples may bring all evaluators.
-    """
+    """Build a plan, or report all problems at once; without `needs_evaluators`, samples may bring the evaluators."""
     errors: list[UsageError] = []
 
     def attempt(key: str, build: Callable[[], Any]) -> Any:
@@ -133,10 +130,8 @@ def prepare(evaluation: Evaluation, registry: Registry, *, needs_evaluators: boo
     options = attempt("run", lambda: check_run_options(evaluation.options))
     configurations = attempt(
         "configurations",
-        lambda: _check_configurations(configurations, target, evaluation.baseline, is_recorded=is_recorded),
+        lambda: _check_configurations(configurations, target, dataset, evaluation.baseline, is_recorded=is_recorded),
     )
-    if dataset is not None and target is not None:
-        attempt("target", lambda: _check_samples(target, dataset, configurations or ()))
     fields = attempt("fields", lambda: _check_fields(evaluation.fields))
     specs = [*(evaluator.spec for evaluator in evaluators or ()), *checks.specs]
     metrics = attempt("metrics", lambda: load_metrics((*evaluation.metrics, *registry.metrics), specs, fields))
@@ -334,7 +329,7 @@ def _check_samples(target: Target, dataset: SampleSource, configurations: Sequen
     for configuration in configurations:
         errors = [check_sample(sample, configuration.options) for sample in samples]
         if errors and all(errors):
-            raise errors[0]
+            raise TargetError(errors[0].what, where="target", fix=errors[0].fix)
 
 
 def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
@@ -359,7 +354,12 @@ def _build_tags(evaluation: Evaluation) -> dict[str, str]:
 
 
 def _check_configurations(
-    configurations: Configurations | None, target: Target | None, baseline: str | None, *, is_recorded: bool
+    configurations: Configurations | None,
+    target: Target | None,
+    dataset: SampleSource | None,
+    baseline: str | None,
+    *,
+    is_recorded: bool,
 ) -> tuple[Configuration, ...]:
     is_unnamed = not configurations
     configurations = build_configurations(configurations)
@@ -396,6 +396,8 @@ def _check_configurations(
             where="baseline",
             fix=unnamed_fix if is_unnamed else suggest_name(baseline, names),
         )
+    if dataset is not None and target is not None:
+        _check_samples(target, dataset, configurations)
     return configurations
 
 
