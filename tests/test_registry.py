@@ -388,3 +388,10 @@ def test_a_failing_entry_point_is_a_warning() -> None:
         ),
     ]
     assert found.build("exact_match")("a", "a").passed is True
+
+
+def test_a_list_may_name_an_evaluator_object(registry: Registry) -> None:
+    """{name: object} is a label and an evaluator, unless the name is an evaluator that takes the object."""
+    built = registry.build_all([contains, {"loose": contains}, {"exact_match": contains}, {"all_of": [contains]}])
+    assert [each.spec.name for each in built] == ["contains", "loose", "exact_match", "all_of"]
+    assert [each.spec.uses for each in built] == ["contains", "contains", "contains", "all_of"]

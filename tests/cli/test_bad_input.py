@@ -153,7 +153,7 @@ MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
         (["run", "eval.yaml", "--target", "app.py"], "app.py:FUNCTION"),
         (["show", "lates"], "unknown run 'lates'"),
         (["run", "eval.yaml", "--fail-under", "high"], "must be a number such as 0.8 or 80%"),
-        (["run", "eval.yaml", "--map", "a=input"], "--map needs --dataset"),
+        (["run", "eval.yaml", "--map", "a=input"], "unknown key 'a'"),
         (["run", "eval.yaml", "--concurrency", "0"], "concurrency"),
         (["run", "eval.yaml", "--timeout", "-1"], "timeout"),
         (["run", "eval.yaml", "--plugin", "nothing"], "'nothing'"),

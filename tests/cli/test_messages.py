@@ -72,7 +72,7 @@ def test_a_mailbox_in_memory_is_rejected(project: Project, run_id: str, command:
         (("gate", "latest", "--fail-under", "1", "--max-missing", "300%"), "from 0% to 100%, got 300%"),
         (("gate", "latest", "--fail-under", "abc"), "error: --fail-under must be a number such as 0.8 or 80%"),
         (("rank", "latency_ms.p95", "latest"), "latency_ms.p95 has no value per sample, so it cannot be ranked"),
-        (("run", "eval.yaml", "--map", "a=b"), "error: --map needs --dataset"),
+        (("run", "eval.yaml", "--map", "a=b"), "'b' is not a field"),
         (("run", "eval.yaml", "--retry-errors"), "error: --retry-errors needs --resume"),
         (("compare", "latest", "exam", "--flips", "-3"), "--flips must be an integer, 0 or more, got -3"),
         (("submit", "eval.yaml", "--sample", "q1"), "--sample is an option of `proctor run`; proctor submit --help"),

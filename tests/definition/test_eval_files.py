@@ -171,7 +171,7 @@ fields:
     )
     told = fault(lambda: prepare(load_eval_file(path).evaluation, Registry.standard()))
     assert told.replace(str(tmp_path), "…") == snapshot("""\
-the evaluation has 4 problems
+…/eval.yaml: the evaluation has 4 problems
   - target: sample 'a' has no recorded results by configuration, and no target is set to run
     Fix: give a target, or add results to every sample: {recorded: {configuration: result}}
   - some evaluators cannot be built
@@ -180,9 +180,9 @@ the evaluation has 4 problems
       - fields.items (items): evaluators cannot be combined with 'xor' (choose "and" (all pass), "or" (one passes), or a function of the scores)
       - fields.other (field), evaluators[0] (contains), case_sensitive must be of type bool, got 3
     Fix: correct these entries; `proctor evaluators NAME` lists the parameters of an evaluator
-  - baseline: no configuration is named 'lwo'
+  - baseline (…/eval.yaml:4): no configuration is named 'lwo'
     Fix: did you mean 'low'?
-  - some paths of fields are invalid
+  - …/eval.yaml:5: some paths of fields are invalid
       - fields.tokens: 'usage..total' is not a path to a field: it has an extra dot; write usage.total
     Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """)  # noqa: E501

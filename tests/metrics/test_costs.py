@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from proctor.comparison.report import EvalReport
@@ -69,6 +70,20 @@ def test_tokens_cover_the_trials_with_known_usage() -> None:
     assert result["mean"].value == 20.0
     assert (result["mean"].n, result["mean"].skipped, result["mean"].unit) == (2, 1, "tokens")
     assert result["total"] == MetricValue(40.0, 2, skipped=1, kind="count", unit="tokens")
+
+
+def test_failed_calls_without_usage_are_errors_not_skips() -> None:
+    """As for latency; a failed call whose usage is known has a value, and an answer of unknown usage is skipped."""
+    paid = used("d", 5)
+    paid = EvalResult(msgspec.structs.replace(paid.trial, error=failed("d").trial.error), {})
+    results = ResultList([used("a", 30), failed("b"), used("c", None), paid])
+    result = TokensMetric().compute(results)
+    assert (result["mean"].n, result["mean"].errors, result["mean"].skipped) == (2, 1, 1)
+    assert result["total"] == MetricValue(35.0, 2, 1, 1, kind="count", unit="tokens")
+    unknown = TokensMetric().compute(ResultList([failed("a"), used("b", None)]))["total"]
+    assert unknown == MetricValue(None, 0, 1, 1, kind="count", unit="tokens")
+    costs = CostMetric().compute(ResultList([failed("a"), used("b", None)]))["total"]
+    assert (costs.n, costs.errors, costs.skipped) == (0, 1, 1)
 
 
 def test_unknown_usage_is_not_zero_tokens() -> None:

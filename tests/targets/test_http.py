@@ -216,6 +216,7 @@ def test_a_lost_connection_is_retryable() -> None:
         deaf.bind(("127.0.0.1", 0))
         found = failure(HttpTarget(f"http://127.0.0.1:{deaf.getsockname()[1]}", name="it"))
     assert str(found).startswith("it could not be reached: ConnectError")
+    assert "Fix: is it running?" in str(found)
     assert found.retryable
 
 
@@ -371,3 +372,21 @@ def test_all_options_are_accepted() -> None:
     target = HttpTarget("https://example.com")
     assert target.check_options({"anything": 1}) == []
     assert not target.blocking
+
+
+def test_a_closed_connection_is_not_an_unreachable_host() -> None:
+    """The server was reached, so the fix is about its load."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            connection, _ = server.accept()
+            connection.recv(1)
+            connection.close()
+
+        thread = Thread(target=hang_up)
+        thread.start()
+        error = failure(HttpTarget(f"http://127.0.0.1:{server.getsockname()[1]}", name="it"))
+        thread.join()
+    assert error.retryable
+    assert str(error).startswith("it closed the connection before it sent a response (")
+    assert "add --retries 2 or lower --concurrency" in str(error)

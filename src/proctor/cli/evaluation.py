@@ -18,7 +18,7 @@ from proctor.cli.options import (
     parse_value,
     raise_problems,
 )
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, UsageError
 from proctor.records.formatting import format_count
 
 DEFAULT_FILE = Path("eval.yaml")
@@ -33,7 +33,7 @@ DATASET_OPTIONS = {
     "mapping": "--map",
     "generate_ids": "--generate-ids",
     "delimiter": "--delimiter",
-    "form": "--dataset-format",
+    "format": "--dataset-format",
     "pattern": "--pattern",
 }
 
@@ -137,13 +137,15 @@ def load_evaluation(
 
     overridden = {KEYS.get(name, name) for name in EXAMPLES if options.get(name)}
     overridden |= {"target"} if _has_sessions(options) else set()
-    loaded = None if file is None else load_eval_file(file, overridden)
-    registry.load_plugins(loaded.plugins if loaded else ())
+    settings = _dataset_settings(options)
+    loaded = None if file is None else load_eval_file(file, overridden, settings)
+    if loaded is not None:
+        _load_plugins(loaded, registry)
     plugin_evaluators = list(registry.load_plugins(options.get("plugin", ())))
     overridden |= {"evaluators"} if plugin_evaluators else set()
     missing = [name for name in required if KEYS.get(name, name) not in overridden]
     if file is None and missing and DEFAULT_FILE.exists():
-        loaded = load_eval_file(DEFAULT_FILE, overridden)
+        loaded = load_eval_file(DEFAULT_FILE, overridden, settings)
         has_target = loaded.evaluation.target is not None or loaded.evaluation.fields
         if missing == ["target"] and not has_target:
             loaded = None
@@ -154,9 +156,22 @@ def load_evaluation(
             missing = [] if has_checks({"dataset": _dataset_entry(options)}, Path()) else missing
         if missing:
             raise _make_missing_error(missing)
+        if settings and not options.get("dataset"):
+            names = [DATASET_OPTIONS[key] for key in settings]
+            need = "needs" if len(names) == 1 else "need"
+            raise ConfigError(f"{' and '.join(names)} {need} --dataset", fix="add --dataset PATH, or pass an eval file")
         loaded = LoadedEvalFile(Evaluation(None, (), plugin_evaluators))
-    registry.load_plugins(loaded.plugins)
+    _load_plugins(loaded, registry)
     return msgspec.structs.replace(loaded, evaluation=_override(loaded.evaluation, options, registry))
+
+
+def _load_plugins(loaded: Any, registry: Any) -> None:
+    from proctor.wiring.prepare import add_place
+
+    try:
+        registry.load_plugins(loaded.plugins)
+    except UsageError as error:
+        raise add_place(error, loaded.evaluation.places, "plugins") from None
 
 
 def _describe_default_file(evaluation: Any, missing: list[str]) -> str:
@@ -189,11 +204,6 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
         changes["target"] = parse_target(changes["target"])
     if options.get("dataset"):
         changes["dataset"] = open_dataset(_dataset_entry(options), Path())
-    elif dataset_options := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:
-        need = "needs" if len(dataset_options) == 1 else "need"
-        report = "; to write a report with --format, add --output DIR" if "--dataset-format" in dataset_options else ""
-        fix = f"add --dataset PATH, or set it in the eval file{report}"
-        raise ConfigError(f"{' and '.join(dataset_options)} {need} --dataset", fix=fix)
     if options.get("evaluator") or options.get("parameters"):
         evaluators = list(options["evaluator"]) or evaluation.evaluators
         changes["evaluators"] = set_parameters(evaluators, options["parameters"], registry)
@@ -205,6 +215,10 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
         run_options["budget"] = parse_budget(budget)
     changes["options"] = {**evaluation.options, **run_options}
     changes["fail_under"] = {**evaluation.fail_under, **parse_thresholds(options.get("fail_under", ()))}
+    replaced = {name for name in (*EXAMPLES, "fail_under", "baseline", "canary") if options.get(name)}
+    replaced |= {"run"} if run_options else set()
+    places = evaluation.places.items()
+    changes["places"] = {key: place for key, place in places if key not in {KEYS.get(name, name) for name in replaced}}
     return dataclasses.replace(evaluation, **changes)
 
 
@@ -220,14 +234,16 @@ def parse_target(text: str) -> Any:
 def _dataset_entry(options: dict[str, Any]) -> Any:
     from proctor.wiring.eval_file import DatasetEntry
 
-    return DatasetEntry(
-        options["dataset"],
-        parse_pairs(options["mapping"], "--map", MAP_FORM) or None,
-        options["generate_ids"],
-        options["delimiter"],
-        options["form"],
-        options["pattern"],
-    )
+    return DatasetEntry(options["dataset"], **_dataset_settings(options))
+
+
+def _dataset_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a dataset on the command line, by their keys in an eval file."""
+    values = {**options, "format": options.get("form")}
+    settings = {key: values[key] for key in DATASET_OPTIONS if values.get(key)}
+    if "mapping" in settings:
+        settings["mapping"] = parse_pairs(settings["mapping"], "--map", MAP_FORM)
+    return settings
 
 
 def _has_sessions(options: dict[str, Any]) -> bool:

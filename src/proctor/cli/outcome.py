@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from proctor.comparison.report import EvalReport
 from proctor.records.formatting import format_count
 from proctor.records.rubric import read_run_columns
 from proctor.reports.format import escape
+
+MAX_SKIPS_READ = 1_000
 
 
 def report_outcome(report: EvalReport, thresholds: Mapping[str, float], options: Mapping[str, Any]) -> int:
@@ -70,9 +73,27 @@ def _describe_no_verdict(report: EvalReport) -> str:
     text = f"no sample could be scored: {format_count(report.errors, 'error')}{skipped}"
     example = next(iter(find_error_examples(report).values()), "")
     if not example:
-        return text
+        return text + _describe_skips(report)
     fix = f"proctor show {report.run_id} --outcome {report.counts.first_problem()}"
     return f"{text}\nfirst error: {single_line(example, 300)}\nFix: {fix}"
+
+
+def _describe_skips(report: EvalReport) -> str:
+    """Return the most frequent reason of skipped results, and the fix."""
+    from proctor.evaluators.score_conversion import NO_EXPECTED
+
+    results = report.results.page(outcome="skipped", limit=MAX_SKIPS_READ)
+    reasons = Counter(
+        score.reason for result in results for score in result.scores.values() if score.status == "skipped"
+    )
+    if not reasons:
+        return ""
+    [(reason, count)] = reasons.most_common(1)
+    text = f"\nmost frequent reason ({count:,} of {reasons.total():,} skipped scores): {reason}"
+    if reason == NO_EXPECTED:
+        fix = 'add "expected" to the samples, or map a column to it: --map COLUMN=expected'
+        return f"{text}\nFix: {fix}; or use an evaluator that needs none, which `proctor evaluators` lists"
+    return text if "Fix: " in reason else f"{text}\nFix: proctor show {report.run_id} --outcome skipped"
 
 
 def show_report(report: EvalReport) -> None:

@@ -25,6 +25,7 @@ from proctor.cli.evaluation import (
     subject_options,
     timeout_option,
 )
+from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
     from proctor.cli.watch_files import FileRecorder
@@ -208,6 +209,11 @@ def _split_formats(options: dict[str, Any]) -> None:
         has_reports = options["output"] is not None
         only_datasets = set(known_formats()) - set(plugin_names(REPORTERS))
         names = [name for name in formats if "," not in name and (not has_reports or name in only_datasets)]
+        if names and not options["dataset"]:
+            fix = "to write a report, add --output DIR"
+            if names[0] in known_formats():
+                fix += f"; for the dataset of the eval file, write --dataset-format {names[0]}"
+            raise ConfigError("--format without --output needs --dataset", fix=fix)
         options["form"] = names[0] if names else None
         options["formats"] = tuple(name for name in formats if name != options["form"])
 

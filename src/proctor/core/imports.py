@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from proctor.core.resources import suggest_file
 from proctor.errors import UsageError, suggest_name
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def add_folder(folder: Path) -> str:
 
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise UsageError("file not found", where=str(path), fix="check the path")
+        raise UsageError("file not found", where=str(path), fix=suggest_file(path, (".py",)))
     add_folder(path.parent)
     name = _choose_module_name(path)
     previous = sys.modules.get(name)

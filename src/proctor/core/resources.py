@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -25,6 +27,7 @@ def text(*parts: str) -> str:
     return path(*parts).read_text(encoding="utf-8")
 
 
+MAX_NAMES_SEARCHED = 10_000
 # The most likely encoding of a file that is not UTF-8: many spreadsheets use it.
 GUESSED_ENCODING = "Windows-1252"
 
@@ -48,6 +51,17 @@ def describe_os_error(error: Exception, what: str) -> str:
         return "this is a folder, not a file"
     reason = getattr(error, "strerror", None) or str(error)
     return f"{what}: {reason[:1].lower()}{reason[1:]}"
+
+
+def suggest_file(path: Path, suffixes: Sequence[str] = ()) -> str:
+    """Suggest a file in the folder with a similar stem and, if there are `suffixes`, one of them."""
+    try:
+        files = sorted(islice(path.parent.iterdir(), MAX_NAMES_SEARCHED))
+    except OSError:
+        return f"check the path: folder not found: {str(path.parent)!r}"
+    stems = {file.name.partition(".")[0]: file for file in files if not suffixes or file.suffix in suffixes}
+    close = difflib.get_close_matches(path.name.partition(".")[0], stems, n=1)
+    return f"did you mean {str(stems[close[0]])!r}?" if close else "check the path"
 
 
 def describe_json_error(error: json.JSONDecodeError) -> str:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import errno
 import gzip
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
-from proctor.core.resources import describe_byte, describe_conversion, describe_os_error, open_gzip
+from proctor.core.resources import describe_byte, describe_conversion, describe_os_error, open_gzip, suggest_file
 from proctor.datasets.inspection import DatasetInspection
 from proctor.datasets.problems import ReportProblems, SharedLine
 from proctor.datasets.record import RecordReader, Rules, read_typed
@@ -25,7 +23,6 @@ from proctor.records.sample import Sample
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 SKIP_BYTES = 1024 * 1024
-MAX_NAMES_SEARCHED = 10_000
 GZIP = b"\x1f\x8b"
 
 
@@ -211,14 +208,3 @@ def _unreadable_file_error(path: Path, error: OSError | ValueError) -> DatasetEr
         return DatasetError("file not found", where=where, fix=suggest_file(path))
     fix = "check the file's permissions" if isinstance(error, PermissionError) else "check the path"
     return DatasetError(describe_os_error(error, "the file cannot be read"), where=where, fix=fix)
-
-
-def suggest_file(path: Path, suffixes: Sequence[str] = ()) -> str:
-    """Suggest a file in the folder with a similar stem and, if there are `suffixes`, one of them."""
-    try:
-        files = sorted(islice(path.parent.iterdir(), MAX_NAMES_SEARCHED))
-    except OSError:
-        return f"check the path: folder not found: {str(path.parent)!r}"
-    stems = {file.name.partition(".")[0]: file for file in files if not suffixes or file.suffix in suffixes}
-    close = difflib.get_close_matches(path.name.partition(".")[0], stems, n=1)
-    return f"did you mean {str(stems[close[0]])!r}?" if close else "check the path"

@@ -250,16 +250,22 @@ def _answer_latency_column(results: Results) -> Column:
 class TokensMetric:
     """The tokens that the results used: mean and total, over the trials with a known usage.
 
-    Trials with an unknown usage count as skipped.
+    Failed calls with an unknown usage count as errors, other trials with an unknown usage as skipped.
     """
 
     name = "tokens"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
         column = results.tokens()
+        errors = results.outcomes().count(_ERROR) if column.skipped else 0
+        if errors and column.values:
+            # Reading the figures of a run is slow, so they are read only if a failed call may have a known usage.
+            pairs = zip(results.figures().tokens, results.outcomes(), strict=True)
+            errors = sum(tokens != tokens and outcome == _ERROR for tokens, outcome in pairs)
+        column = msgspec.structs.replace(column, errors=errors, skipped=column.skipped - errors)
         return {
             "mean": estimate_mean(column, unit="tokens"),
-            "total": _total(column.values, unit="tokens", skipped=column.skipped),
+            "total": _total(column.values, unit="tokens", errors=errors, skipped=column.skipped),
         }
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
@@ -269,7 +275,7 @@ class TokensMetric:
 class CostMetric:
     """The cost of the target's models in US dollars: mean and total.
 
-    Trials with an unknown price count as skipped.
+    Failed calls with an unknown price count as errors, other trials with an unknown price as skipped.
     """
 
     name = "cost"
@@ -279,14 +285,17 @@ class CostMetric:
         is_known = [usage is not None and usage.cost is not None for usage in spent]
         costs = array("d", (usage.cost for usage in spent if usage and usage.cost is not None))
         clusters = results.clusters()
+        pairs = zip(is_known, results.outcomes(), strict=True)
+        errors = sum(not known and outcome == _ERROR for known, outcome in pairs)
         column = Column(
             costs,
-            skipped=is_known.count(False),
+            errors=errors,
+            skipped=is_known.count(False) - errors,
             clusters=None if clusters is None else list(compress(clusters, is_known)),
         )
         return {
             "mean": estimate_mean(column, unit=DOLLARS),
-            "total": _total(costs, unit=DOLLARS, skipped=column.skipped),
+            "total": _total(costs, unit=DOLLARS, errors=errors, skipped=column.skipped),
         }
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
@@ -315,9 +324,9 @@ class JudgesMetric:
         return {name: TrialNumbers(values, "total") for name, values in numbers.items() if values}
 
 
-def _total(values: Sequence[float], *, unit: str, skipped: int = 0) -> MetricValue:
+def _total(values: Sequence[float], *, unit: str, errors: int = 0, skipped: int = 0) -> MetricValue:
     total = fsum(values) if values else None
-    return MetricValue(total, len(values), skipped=skipped, kind="count", unit=unit)
+    return MetricValue(total, len(values), errors, skipped, kind="count", unit=unit)
 
 
 class RubricTotalMetric:

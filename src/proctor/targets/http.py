@@ -182,6 +182,15 @@ class HttpTarget:
         """Return a problem for each option that a body does not use; otherwise only the endpoint knows its options."""
         return [] if self._body is None else self._body.find_unused(options)
 
+    def check_sample(self, sample: Sample[Any, Any], options: Mapping[str, Any]) -> TargetError | None:
+        """Return the error for a placeholder of the body that a sample and a configuration do not fill."""
+        try:
+            if self._body is not None:
+                self._body.fill(sample, options)
+        except TargetError as error:
+            return error
+        return None
+
     async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Reply:
         """Send one sample to the endpoint."""
         import httpx2
@@ -198,9 +207,7 @@ class HttpTarget:
                 body = await read_body(response, wire.MAX_BYTES)
         except httpx2.RequestError as error:
             final = httpx2.DecodingError, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol
-            raise self._make_error(
-                f"could not be reached: {type(error).__name__}: {error}", retryable=not isinstance(error, final)
-            ) from None
+            raise self._make_error(_describe_failure(error), retryable=not isinstance(error, final)) from None
         if body is None:
             raise self._make_error(f"answered with more than {wire.MAX_BYTES:,} bytes")
         return self._read_reply(response, body)
@@ -243,6 +250,24 @@ class HttpTarget:
     def _make_error(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> CallFailed:
         message = f"{self.spec.name} {self._headers.redact(what)}"
         return CallFailed(message, retryable=retryable, retry_after=retry_after)
+
+
+def _describe_failure(error: httpx2.RequestError) -> str:
+    """Say what happened to a request without a response, and how to fix it."""
+    import httpx2
+
+    name = type(error).__name__
+    detail = f"{name}: {error}" if str(error) else name
+    if isinstance(error, httpx2.ConnectError):
+        return f"could not be reached: {detail}\nFix: is it running? Start it, or correct the URL of the target"
+    if isinstance(error, httpx2.ReadError | httpx2.WriteError | httpx2.CloseError | httpx2.RemoteProtocolError):
+        return (
+            f"closed the connection before it sent a response ({detail})\n"
+            "Fix: look at its log; if it is overloaded, add --retries 2 or lower --concurrency"
+        )
+    if isinstance(error, httpx2.TimeoutException):
+        return f"did not respond in time ({detail})\nFix: raise `timeout` of the target, or lower --concurrency"
+    return f"could not be reached: {detail}"
 
 
 def _secrets_in_url(parts: SplitResult) -> list[tuple[str, str]]:

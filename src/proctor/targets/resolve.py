@@ -145,13 +145,14 @@ def _relabel(target: Target, name: str | None, version: str | None) -> Target:
 class _RelabelledTarget:
     """A target with another name or version."""
 
-    __slots__ = ("blocking", "call", "check_options", "close", "spec")
+    __slots__ = ("blocking", "call", "check_options", "check_sample", "close", "spec")
 
     def __init__(self, target: Target, spec: TargetSpec) -> None:
         self.spec = spec
         self.blocking = target.blocking
         self.call = target.call
         self.check_options = target.check_options
+        self.check_sample = getattr(target, "check_sample", None)
         self.close = target.close
 
     def __repr__(self) -> str:

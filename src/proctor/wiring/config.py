@@ -11,11 +11,10 @@ import msgspec
 
 from proctor.comparison.gates.thresholds import read_thresholds
 from proctor.core import imports as importing
-from proctor.core.resources import describe_conversion, describe_decode_error
+from proctor.core.resources import describe_conversion, describe_decode_error, suggest_file
 from proctor.core.yaml_text import InvalidYAML, read_yaml
 from proctor.datasets.dataset import make_source
-from proctor.datasets.files import suggest_file
-from proctor.datasets.formats import JSONL_ENDINGS, TABLE_ENDINGS
+from proctor.datasets.formats import JSON_ENDINGS, JSONL_ENDINGS, TABLE_ENDINGS, format_suffix
 from proctor.datasets.mapping import EVALUATORS
 from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ConfigError, Problem, UsageError, suggest_name
@@ -31,7 +30,7 @@ from proctor.wiring.eval_file import (
     has_evaluators,
 )
 from proctor.wiring.open_dataset import holds_sessions, open_dataset
-from proctor.wiring.prepare import UNKNOWN_FIELD, Evaluation, find_option_problems
+from proctor.wiring.prepare import UNKNOWN_FIELD, Evaluation, add_place, find_option_problems
 
 EVAL_FILE_FIX = "correct the lines above; docs/eval-files.md lists every key"
 ENTRY_TYPES: dict[str, type[msgspec.Struct]] = {"dataset": DatasetEntry, "history": HistoryEntry}
@@ -51,25 +50,30 @@ class LoadedEvalFile(msgspec.Struct, frozen=True):
     plugins: tuple[str, ...] = ()
 
 
-def load_eval_file(path: Path, overridden: Collection[str] = ()) -> LoadedEvalFile:
+def load_eval_file(
+    path: Path, overridden: Collection[str] = (), dataset_settings: Mapping[str, Any] = {}
+) -> LoadedEvalFile:
     """Read an eval file: .yaml, .yml, .json, or a .py module with the same names.
 
-    The file may lack the keys that are `overridden`: dataset, target or evaluators.
+    The file may lack the keys that are `overridden`: dataset, target or evaluators. `dataset_settings` override those
+    of its dataset, if that is a file.
     """
+    if "dataset" in overridden:
+        dataset_settings = {}
     if not path.is_file():
-        suffixes = (".yaml", ".yml") if path.suffix not in (".py", ".json") else (path.suffix,)
-        hint = suggest_file(path, suffixes)
-        fix = hint if hint.endswith("?") else f"{hint}, or create an eval file: proctor init"
-        raise ConfigError("file not found", where=str(path), fix=fix)
+        raise _make_path_error(path)
     if path.suffix == ".py":
-        return _load_module(path, overridden)
+        return _load_module(path, overridden, dataset_settings)
     if path.suffix not in (".yaml", ".yml", ".json"):
+        is_dataset = format_suffix(path) in (*JSONL_ENDINGS, *TABLE_ENDINGS, *JSON_ENDINGS)
         raise ConfigError(
             f"an eval file ends in .yaml, .yml, .json or .py, not {path.suffix!r}",
             where=str(path),
-            fix="rename the file, or run `proctor init` to create an eval file",
+            fix=_advise_dataset(path) if is_dataset else "rename the file, or create an eval file: proctor init",
         )
     data, lines = _parse(path)
+    if dataset_settings and "dataset" in data:
+        data["dataset"] = _add_settings(data["dataset"], dataset_settings, path)
     if "prompts" in data and ("providers" in data or "targets" in data):
         raise ConfigError(
             "this is a configuration of promptfoo, not an eval file",
@@ -78,7 +82,41 @@ def load_eval_file(path: Path, overridden: Collection[str] = ()) -> LoadedEvalFi
         )
     file = _Checker(data, lines, path, overridden).check()
     importing.add_folder(path.parent)
-    return _build(file, path)
+    places = {"": str(path), **{key: f"{path}:{line}" for key, line in lines.items()}}
+    try:
+        return _build(file, path, places)
+    except UsageError as error:
+        raise add_place(error, places, "dataset") from None
+
+
+def _make_path_error(path: Path) -> ConfigError:
+    if path.is_dir():
+        names = sorted(file.name for ending in (".yaml", ".yml") for file in path.glob(f"*{ending}"))
+        name = "eval.yaml" if "eval.yaml" in names or not names else names[0]
+        fix = f"name the eval file: {path / name}" if names else "name an eval file, which `proctor init` creates"
+        fix += f"; a folder of logs or traces is a dataset: --dataset {shlex.quote(str(path))}"
+        return ConfigError("this is a folder, not an eval file", where=str(path), fix=fix)
+    suffixes = (".yaml", ".yml") if path.suffix not in (".py", ".json") else (path.suffix,)
+    hint = suggest_file(path, suffixes)
+    fix = hint if hint.endswith("?") else f"{hint}, or create an eval file: proctor init"
+    return ConfigError("file not found", where=str(path), fix=fix)
+
+
+def _advise_dataset(path: Path) -> str:
+    return f"to run a dataset, write --dataset {shlex.quote(str(path))} --target app.py:answer -e exact_match"
+
+
+def _add_settings(dataset: Any, settings: Mapping[str, Any], path: Path) -> Any:
+    """Return the entry of a dataset with settings from the command line."""
+    if isinstance(dataset, str):
+        return {"path": dataset, **settings}
+    if isinstance(dataset, dict):
+        return {**dataset, **settings}
+    raise ConfigError(
+        f"{' and '.join(settings)} cannot change samples that the eval file contains",
+        where=str(path),
+        fix="leave it out, or move the samples to a file",
+    )
 
 
 def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
@@ -95,7 +133,7 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         raise ConfigError(
             "an eval file is a mapping with dataset, target and evaluators",
             where=str(path),
-            fix="`proctor init` writes one to start from",
+            fix=_advise_dataset(path) if isinstance(data, list) else "`proctor init` writes one to start from",
         )
     # YAML would silently use the last of several equal keys.
     repeated = [Problem(f"{path}:{line}", f"the key {entry[-1]!r} is repeated") for entry, line in lines.repeated]
@@ -217,7 +255,7 @@ def name_by_path(path: Path) -> str:
     return path.stem if path.stem != "eval" else path.resolve().parent.name
 
 
-def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
+def _build(file: EvalFile, path: Path, places: Mapping[str, str]) -> LoadedEvalFile:
     folder = path.parent
     evaluators = (*file.evaluators, *field_evaluators(file.fields))
     evaluation = Evaluation(
@@ -234,6 +272,7 @@ def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
         fields=field_paths(file.fields),
         retention=file.history.retention,
         canary=file.canary,
+        places=places,
     )
     return LoadedEvalFile(evaluation, tuple(_resolve_address(plugin, folder) for plugin in file.plugins))
 
@@ -298,10 +337,13 @@ def _resolve_parameters(parameters: Any, folder: Path) -> Any:
     return resolved
 
 
-def _load_module(path: Path, overridden: Collection[str] = ()) -> LoadedEvalFile:
+def _load_module(path: Path, overridden: Collection[str], dataset_settings: Mapping[str, Any]) -> LoadedEvalFile:
     module = importing.import_module(str(path))
     names = [field.name for field in msgspec.structs.fields(EvalFile)]
     values = {name: getattr(module, name) for name in names if hasattr(module, name)}
+    if dataset_settings and "dataset" in values:
+        entry = _add_settings(values["dataset"], dataset_settings, path)
+        values["dataset"] = open_dataset(msgspec.convert(entry, DatasetEntry), path.parent)
     missing = [] if "dataset" in values else ["dataset"]
     if "target" not in values and not values.get("fields"):
         missing.append("target")
@@ -329,6 +371,7 @@ def _load_module(path: Path, overridden: Collection[str] = ()) -> LoadedEvalFile
         fail_under=read_thresholds(values.get("fail_under", {}), "fail_under"),
         fields=field_paths(fields),
         retention=_read_retention(values.get("history"), path),
+        places=dict.fromkeys(("", *values), str(path)),
         **{name: values[name] for name in shared if name in values},
     )
     return LoadedEvalFile(evaluation, tuple(values.get("plugins", ())))

@@ -43,6 +43,10 @@ def parse_entry(spec: Any) -> Entry | None:
             )
         others = {key: value for key, value in spec.items() if key not in RESERVED_KEYS}
         return Entry(uses, spec.get("name"), {**parameters, **others})
+    if isinstance(label := spec.get("name"), str):
+        more = "".join(f", {key}: …" for key in spec if key != "name")
+        fix = f"write {{uses: {label}{more}}}" + ("" if more else f", or {label} alone")
+        raise EvaluatorError("`name` is the label of an evaluator; `uses` is missing", fix=fix)
     if len(spec) == 1:
         ((uses, parameters),) = spec.items()
         if parameters is None or isinstance(parameters, Mapping):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -118,10 +119,11 @@ def select_results(
         return results.page(outcome=outcome, evaluator=evaluator, offset=offset, limit=limit)
     selected = results.for_sample(sample)
     if not selected:
-        raise UsageError(
-            f"run {report.run_id} has no sample {sample!r}",
-            fix=f"list samples: proctor show {report.run_id} --outcome passed",
-        )
+        hint = suggest_name(sample, results.figures().sample_ids)
+        hint += "" if hint.endswith("?") else "."
+        configuration = configuration or (run.configurations[0].name if run is not None else "default")
+        listing = f"proctor show {report.run_id} --configuration {shlex.quote(configuration)}"
+        raise UsageError(f"run {report.run_id} has no sample {sample!r}", fix=f"{hint} To list the samples: {listing}")
     return selected
 
 

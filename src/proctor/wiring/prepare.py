@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -47,6 +48,8 @@ from proctor.wiring.sample_checks import CheckedDataset, SampleChecks
 
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
+# The samples that are checked against the placeholders of a target.
+SAMPLES_CHECKED = 20
 UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
 # Values of run options whose default is None.
 EXAMPLES: dict[str, Any] = {
@@ -63,7 +66,8 @@ class Evaluation:
     """An evaluation as the user defines it: names, paths and plain objects.
 
     `fields` maps names to paths; with fields and no target, the samples hold recorded results.
-    With `canary`, judges see a planted bad answer on about one of N samples.
+    With `canary`, judges see a planted bad answer on about one of N samples. `places` has the file and line of each key
+    of an eval file, for error messages; the key "" is the file.
     """
 
     target: Any
@@ -79,55 +83,63 @@ class Evaluation:
     fields: Mapping[str, str] = field(default_factory=dict)
     retention: Retention = field(default_factory=Retention)
     canary: int | None = None
+    places: Mapping[str, str] = field(default_factory=dict)
+
+
+def add_place(error: UsageError, places: Mapping[str, str], key: str) -> UsageError:
+    """Add the place of a key of an eval file to an error; the error may name a more specific key."""
+    name = re.match(r"\w*", error.where)
+    place = places.get(name[0] if name and name[0] else key) or places.get(key)
+    if place and not error.where.startswith(places[""]):
+        error.where = f"{error.where} ({place})" if error.where else place
+    return error
 
 
 def prepare(evaluation: Evaluation, registry: Registry, *, needs_evaluators: bool = True) -> Plan:
-    """Turn names into objects; one error reports all problems before anything runs.
-
-    Without `needs_evaluators`, the samples may bring all evaluators.
-    """
+    """Build a plan, or report all problems at once; without `needs_evaluators`, samples may bring the evaluators."""
     errors: list[UsageError] = []
 
-    def attempt(build: Callable[[], Any]) -> Any:
+    def attempt(key: str, build: Callable[[], Any]) -> Any:
         try:
             return build()
         except UsageError as error:
-            errors.append(error)
+            errors.append(add_place(error, evaluation.places, key))
             return None
 
     has_sessions = isinstance(evaluation.dataset, SessionDataset)
     # Without fields and sessions, a missing target is a mistake.
     is_recorded = evaluation.target is None and (bool(evaluation.fields) or has_sessions)
-    dataset = attempt(lambda: make_source(evaluation.dataset))
+    dataset = attempt("dataset", lambda: make_source(evaluation.dataset))
     configurations = evaluation.configurations
     if is_recorded and not configurations and dataset is not None:
         configurations = recorded_configurations(dataset)
     has_several = isinstance(configurations, Sized) and len(configurations) > 1
     target = attempt(
-        lambda: RecordedTarget(per_configuration=has_several) if is_recorded else as_target(evaluation.target)
+        "target", lambda: RecordedTarget(per_configuration=has_several) if is_recorded else as_target(evaluation.target)
     )
     if dataset is not None and (evaluation.fields or has_sessions) and not is_recorded:
         dataset = RerunDataset(dataset)
     elif dataset is not None and is_recorded and has_several:
-        attempt(lambda: _require_recorded_results(dataset))
-    checks, info = SampleChecks(registry), attempt(lambda: _describe_checks(dataset, evaluation))
+        attempt("target", lambda: _require_recorded_results(dataset))
+    checks, info = SampleChecks(registry), attempt("dataset", lambda: _describe_checks(dataset, evaluation))
     needs_evaluators = needs_evaluators and info is not None and not info.checked_samples
-    evaluators = attempt(lambda: _build_evaluators(evaluation, registry, needs_evaluators))
+    evaluators = attempt("evaluators", lambda: _build_evaluators(evaluation, registry, needs_evaluators))
     if dataset is not None and info is not None and info.checked_samples:
-        attempt(lambda: checks.collect(dataset, info, evaluators))
+        attempt("dataset", lambda: checks.collect(dataset, info, evaluators))
         dataset = CheckedDataset(dataset, checks)
-    options = attempt(lambda: check_run_options(evaluation.options))
+    options = attempt("run", lambda: check_run_options(evaluation.options))
     configurations = attempt(
-        lambda: _check_configurations(configurations, target, evaluation.baseline, is_recorded=is_recorded)
+        "configurations",
+        lambda: _check_configurations(configurations, target, dataset, evaluation.baseline, is_recorded=is_recorded),
     )
-    fields = attempt(lambda: _check_fields(evaluation.fields))
+    fields = attempt("fields", lambda: _check_fields(evaluation.fields))
     specs = [*(evaluator.spec for evaluator in evaluators or ()), *checks.specs]
-    metrics = attempt(lambda: load_metrics((*evaluation.metrics, *registry.metrics), specs, fields))
+    metrics = attempt("metrics", lambda: load_metrics((*evaluation.metrics, *registry.metrics), specs, fields))
     if evaluators is not None and metrics is not None:
         epochs = 1 if options is None else options.epochs
-        attempt(lambda: check_thresholds(evaluation.fail_under, specs, metrics, fields, epochs))
+        attempt("fail_under", lambda: check_thresholds(evaluation.fail_under, specs, metrics, fields, epochs))
     if errors:
-        raise combine_errors(errors, "the evaluation")
+        raise combine_errors(errors, "the evaluation", evaluation.places.get("", ""))
     return Plan(
         name=evaluation.name or target.spec.name,
         dataset=dataset,
@@ -167,12 +179,7 @@ def _describe_checks(dataset: SampleSource | None, evaluation: Evaluation) -> Da
     """Return the description of a dataset, which counts the samples with their own evaluators."""
     if dataset is None or isinstance(evaluation.dataset, SessionDataset):
         return DatasetInfo("")
-    try:
-        return dataset.inspect()
-    except DatasetError:
-        if not evaluation.evaluators:
-            raise
-        return DatasetInfo("")  # The inspection before the run reports it.
+    return dataset.inspect()
 
 
 def _build_evaluators(evaluation: Evaluation, registry: Registry, required: bool) -> tuple[BoundEvaluator, ...]:
@@ -310,6 +317,21 @@ def _require_recorded_results(dataset: SampleSource) -> None:
         )
 
 
+def _check_samples(target: Target, dataset: SampleSource, configurations: Sequence[Configuration]) -> None:
+    """Reject a target that cannot send any of the first samples, for example because of a misspelled placeholder."""
+    check_sample = getattr(target, "check_sample", None)
+    if check_sample is None or isinstance(dataset, IteratorDataset):
+        return
+    try:
+        samples = list(islice(dataset, SAMPLES_CHECKED))
+    except DatasetError:
+        return  # The inspection of the dataset reports it.
+    for configuration in configurations:
+        errors = [check_sample(sample, configuration.options) for sample in samples]
+        if errors and all(errors):
+            raise TargetError(errors[0].what, where="target", fix=errors[0].fix)
+
+
 def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
     problems = []
     for name, path in fields.items():
@@ -332,7 +354,12 @@ def _build_tags(evaluation: Evaluation) -> dict[str, str]:
 
 
 def _check_configurations(
-    configurations: Configurations | None, target: Target | None, baseline: str | None, *, is_recorded: bool
+    configurations: Configurations | None,
+    target: Target | None,
+    dataset: SampleSource | None,
+    baseline: str | None,
+    *,
+    is_recorded: bool,
 ) -> tuple[Configuration, ...]:
     is_unnamed = not configurations
     configurations = build_configurations(configurations)
@@ -369,6 +396,8 @@ def _check_configurations(
             where="baseline",
             fix=unnamed_fix if is_unnamed else suggest_name(baseline, names),
         )
+    if dataset is not None and target is not None:
+        _check_samples(target, dataset, configurations)
     return configurations
 
 

@@ -196,7 +196,7 @@ class Registry:
         """Build an evaluator from an entry of an eval file, or from an object.
 
         Accepts a name, `module:attribute`, `not-` before either, {name: parameters},
-        {uses, name, …parameters}, an `EvaluatorSpec`, a callable, and an attached evaluator.
+        {uses, name, …parameters}, {name: object}, an `EvaluatorSpec`, a callable, and an attached evaluator.
 
         >>> registry = Registry.standard()
         >>> registry.build({"uses": "contains", "name": "has_answer"}).spec.name
@@ -207,6 +207,8 @@ class Registry:
         entry = parse_entry(spec)
         if entry is None:
             return attach(cast(EvaluatorObject, spec), name=name)
+        if self._is_named_object(entry):
+            return attach(entry.bare[0], name=name or entry.uses)
         name = name or entry.name
         if entry.uses.startswith(NEGATED):
             inner = entry._replace(uses=entry.uses.removeprefix(NEGATED), name=None)
@@ -274,6 +276,8 @@ class Registry:
     def expand(self, spec: Any) -> Sequence[Any]:
         """Return the evaluators of an entry: usually itself, several for a set of rubrics."""
         entry = parse_entry(spec)
+        if entry is not None and self._is_named_object(entry):
+            return (spec,)
         uses = "" if entry is None else entry.uses.removeprefix(NEGATED)
         marking = get_mark(self._find(uses).evaluator) if uses else None
         if entry is None or entry.bare or marking is None or marking.spread is None:
@@ -285,6 +289,16 @@ class Registry:
                 fix="delete `name`: each evaluator has a name of its own",
             )
         return [entry._replace(parameters=parameters) for parameters in expanded]
+
+    def _is_named_object(self, entry: Entry) -> bool:
+        """True for {name: evaluator object}, unless the name is an evaluator that has this object as a parameter."""
+        if not entry.bare or not (callable(entry.bare[0]) or hasattr(entry.bare[0], "evaluate")):
+            return False
+        try:
+            parameters_by_name(entry, self._find(entry.uses).info)
+        except EvaluatorError:
+            return True
+        return False
 
     def find_evaluator(self, uses: str) -> Any:
         """Return the function, object or class behind the name or address of an evaluator."""
