@@ -16,7 +16,7 @@ from proctor.reports.pages import comparisons, runs, samples
 from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page
 from proctor.version import VERSION
 from proctor.web.labelling import LabelPages
-from proctor.wiring.compare_runs import build_sides, compare_sides, open_report
+from proctor.wiring.compare_runs import OpenedRun, build_sides, compare_sides, open_report
 from proctor.wiring.open_history import current_status, load_report
 from proctor.wiring.registry import Registry
 
@@ -120,13 +120,13 @@ class Pages:
         names = _require(query, "a"), _require(query, "b")
         if names in self._comparisons:
             return self._comparisons[names]
-        first, second = (open_report(name, self._history) for name in names)
+        first, second = _name_runs(*(open_report(name, self._history) for name in names))
         for side in (first, second):
             if len(side.configurations) != 1:
                 side.report.side()  # Raises an error that lists the configurations.
         numbers = build_sides(first, second)
         [comparison] = compare_sides([numbers])
-        a, b = (comparisons.ComparedSide(s.label, s.report, s.configurations[0]) for s in (first, second))
+        a, b = (comparisons.ComparedSide(s.report, s.configurations[0]) for s in (first, second))
         page = comparisons.comparison_page(comparison, a, b, numbers)
         if all(side.report.metadata and side.report.metadata.status not in LIVE for side in (a, b)):
             _keep_last(self._comparisons, names, page)
@@ -238,6 +238,16 @@ class _OpenedReport:
         if row is None:
             raise RunNotFound(f"run {self.report.run_id} has no sample {sample_id!r}")
         return samples.sample_page(self.report.results.read(self.grid.row_places(row)), row)
+
+
+def _name_runs(first: OpenedRun, second: OpenedRun) -> tuple[OpenedRun, OpenedRun]:
+    """Label two runs by their names, with the end of their ids, or the whole ids, if the names are equal."""
+    labels = [side.report.metadata.name if side.report.metadata else side.label for side in (first, second)]
+    if labels[0] == labels[1]:
+        ids = [side.report.run_id for side in (first, second)]
+        ends = [run_id.rpartition("-")[2] for run_id in ids]
+        labels = [f"{labels[0]} {part}" for part in (ends if ends[0] != ends[1] else ids)]
+    return first._replace(label=labels[0]), second._replace(label=labels[1])
 
 
 def _select_metadata(page: dict[str, Any], key: str | None) -> Any:
