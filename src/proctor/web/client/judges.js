@@ -94,7 +94,7 @@ function renderCard(runId, { evaluator, state, reason, fix, n, labels, agreement
 
 /** Set the command inside a sentence as code. */
 export function markCommand(text) {
-  const command = text.match(/\bproctor(?: [a-z]+)+(?: \S*\d\S*)?(?: --[\w-]+ (?:'[^']*'|[^\s'])+)*/)?.[0];
+  const command = text.match(/\bproctor(?: [a-z]+(?!\S))+(?: \S*\d\S*)?(?: --[\w-]+ (?:'[^']*'|[^\s'])+)*/)?.[0];
   if (!command) return text;
   const at = text.indexOf(command);
   return [text.slice(0, at), h("code", null, command), text.slice(at + command.length)];
