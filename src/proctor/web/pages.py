@@ -16,7 +16,7 @@ from proctor.reports.pages import comparisons, runs, samples
 from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page
 from proctor.version import VERSION
 from proctor.web.labelling import LabelPages
-from proctor.wiring.compare_runs import OpenedRun, build_sides, compare_sides, open_report
+from proctor.wiring.compare_runs import AT, OpenedRun, compare_sides, open_report
 from proctor.wiring.open_history import current_status, load_report
 from proctor.wiring.registry import Registry
 
@@ -120,11 +120,12 @@ class Pages:
         names = _require(query, "a"), _require(query, "b")
         if names in self._comparisons:
             return self._comparisons[names]
-        first, second = _name_runs(*(open_report(name, self._history) for name in names))
+        first, second = (open_report(name, self._history) for name in names)
         for side in (first, second):
             if len(side.configurations) != 1:
                 side.report.side()  # Raises an error that lists the configurations.
-        numbers = build_sides(first, second)
+        labels = _name_sides(first, second)
+        numbers = first.side(first.configurations[0], labels[0]), second.side(second.configurations[0], labels[1])
         [comparison] = compare_sides([numbers])
         a, b = (comparisons.ComparedSide(s.report, s.configurations[0]) for s in (first, second))
         page = comparisons.comparison_page(comparison, a, b, numbers)
@@ -240,14 +241,25 @@ class _OpenedReport:
         return samples.sample_page(self.report.results.read(self.grid.row_places(row)), row)
 
 
-def _name_runs(first: OpenedRun, second: OpenedRun) -> tuple[OpenedRun, OpenedRun]:
-    """Label two runs by their names, with the end of their ids, or the whole ids, if the names are equal."""
-    labels = [side.report.metadata.name if side.report.metadata else side.label for side in (first, second)]
-    if labels[0] == labels[1]:
-        ids = [side.report.run_id for side in (first, second)]
-        ends = [run_id.rpartition("-")[2] for run_id in ids]
-        labels = [f"{labels[0]} {part}" for part in (ends if ends[0] != ends[1] else ids)]
-    return first._replace(label=labels[0]), second._replace(label=labels[1])
+def _name_sides(first: OpenedRun, second: OpenedRun) -> tuple[str, str]:
+    """Name two sides by run and configuration, with the end of the run ids, or the whole ids, if the names are equal.
+
+    The id is last, because a narrow column cuts a name in its middle.
+    """
+    a, b = (_name_side(side, is_same_run=first.report.run_id == second.report.run_id) for side in (first, second))
+    ids = [side.report.run_id for side in (first, second)]
+    if a != b or ids[0] == ids[1]:
+        return a, b
+    ends = [run_id.rpartition("-")[2] for run_id in ids]
+    id_a, id_b = ids if ends[0] == ends[1] else ends
+    return f"{a} {id_a}", f"{b} {id_b}"
+
+
+def _name_side(side: OpenedRun, *, is_same_run: bool) -> str:
+    [configuration] = side.configurations
+    name = side.report.metadata.name if side.report.metadata else side.label
+    has_several = len(side.report.configurations) > 1
+    return configuration if is_same_run else f"{name}{AT}{configuration}" if has_several else name
 
 
 def _select_metadata(page: dict[str, Any], key: str | None) -> Any:
