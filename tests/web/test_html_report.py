@@ -47,7 +47,7 @@ def test_it_contains_every_page(text: str) -> None:
         f"{base}/comparisons", f"{base}/judges", f"{base}/slices?by=topic", f"{base}/slices?by=tags",
     }  # fmt: skip
     assert [detail["sample"]["id"] for detail in found[f"{base}/details/0"]][-1] == MARKUP
-    assert [(page["a"]["label"], page["b"]["label"]) for page in found["compare"]] == [
+    assert [(page["a"]["configuration"], page["b"]["configuration"]) for page in found["compare"]] == [
         ("small", "medium"),
         ("medium", "small"),
     ]

@@ -141,6 +141,18 @@ def test_the_last_label_leads_to_the_card(client: Client) -> None:
     assert card["agreement"]["share"]["value"] == 1.0
     assert (card["rate"]["n"], card["rate"]["total"]) == (6, 20)
     assert "n = 6" in card["worth"]
+    assert card["labels"] == "6 outputs in 1 run (6 random)"
+
+
+def test_a_card_names_the_outputs_that_people_dispute(client: Client) -> None:
+    """Ana passes two outputs and Ben fails the first of them, which the figures then leave out."""
+    first = client.get(NEXT)["output"]["id"]
+    client.label("pass", client.label("pass", first)["output"]["id"])
+    client.label("fail", first, annotator="ben")
+    [card] = client.get("/cards")["cards"]
+    assert card["n"] == 1
+    assert "1 disputed by the annotators and left out" in card["labels"]
+    assert "may flatter the judge" in card["labels"]
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def _comparison_pages(report: EvalReport) -> list[dict[str, Any]]:
     sides = {name: report.side(name) for name in names}
     pages = []
     for a, b in permutations(names, 2):
-        new, reference = (comparisons.ComparedSide(name, report, name) for name in (a, b))
+        new, reference = (comparisons.ComparedSide(report, name) for name in (a, b))
         numbers = sides[a], sides[b]
         pages.append(comparisons.comparison_page(compare(*numbers), new, reference, numbers))
     return pages

@@ -132,7 +132,7 @@ def describe_card(card: JudgeCard) -> Iterator[str]:
         yield ""
         yield from _describe_numbers(card)
     elif card.labels:
-        yield f"  {_describe_draws(card)}"
+        yield f"  {describe_draws(card)}"
 
 
 def describe_mistakes(mistakes: Sequence[LabelledOutput], labelled: int) -> Iterator[str]:
@@ -147,7 +147,7 @@ def describe_mistakes(mistakes: Sequence[LabelledOutput], labelled: int) -> Iter
 
 
 def _describe_numbers(card: JudgeCard) -> Iterator[str]:
-    yield _row("labels", _describe_draws(card))
+    yield _row("labels", describe_draws(card))
     if card.agreement is not None:
         yield _row("agreement", _describe_share(card.agreement.share))
         yield _row("kappa", _describe_kappa(card.agreement).removeprefix("kappa "))
@@ -199,7 +199,8 @@ def _describe_bias(bias: tuple[float, Interval, int]) -> str:
     return f"correlation of error and length {value:+.2f} ({low:+.2f} to {high:+.2f}, n = {n}): {verdict}"
 
 
-def _describe_draws(card: JudgeCard) -> str:
+def describe_draws(card: JudgeCard) -> str:
+    """Describe the labels of a card: how many outputs, how they were drawn, and which labels are left out."""
     draws = ", ".join(f"{count} {name}" for name, count in sorted(card.labels.items()))
     facts = [f"{format_count(card.n, 'output')} in {format_count(card.runs, 'run')} ({draws})"]
     if card.labels.get("disagreement"):

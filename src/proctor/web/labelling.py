@@ -14,7 +14,7 @@ from proctor.ports import History
 from proctor.records.label import Strategy
 from proctor.records.run import RunMetadata
 from proctor.validity.cards import read_state
-from proctor.validity.describe_card import describe_worth, list_judges
+from proctor.validity.describe_card import describe_draws, describe_worth, list_judges
 from proctor.validity.drawing import DrawnOutput, digest_output
 from proctor.validity.labelling import LabelSession
 from proctor.wiring.compare_runs import open_report
@@ -97,7 +97,13 @@ class LabelPages:
             names.append("")
         cards = [read_state(self._history, run, name) for name in names]
         fields = ("evaluator", "state", "reason", "fix", "n", "agreement", "rate")
-        return {"cards": [{**{f: getattr(card, f) for f in fields}, "worth": describe_worth(card)} for card in cards]}
+        return {
+            "cards": [
+                {f: getattr(card, f) for f in fields}
+                | {"worth": describe_worth(card), "labels": describe_draws(card) if card.labels else ""}
+                for card in cards
+            ]
+        }
 
     def _find_run(self, reference: str) -> RunMetadata:
         run = open_report(reference, self._history).report.metadata

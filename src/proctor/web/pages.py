@@ -16,7 +16,7 @@ from proctor.reports.pages import comparisons, runs, samples
 from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page
 from proctor.version import VERSION
 from proctor.web.labelling import LabelPages
-from proctor.wiring.compare_runs import build_sides, compare_sides, open_report
+from proctor.wiring.compare_runs import AT, OpenedRun, compare_sides, open_report
 from proctor.wiring.open_history import current_status, load_report
 from proctor.wiring.registry import Registry
 
@@ -124,9 +124,10 @@ class Pages:
         for side in (first, second):
             if len(side.configurations) != 1:
                 side.report.side()  # Raises an error that lists the configurations.
-        numbers = build_sides(first, second)
+        labels = _name_sides(first, second)
+        numbers = first.side(first.configurations[0], labels[0]), second.side(second.configurations[0], labels[1])
         [comparison] = compare_sides([numbers])
-        a, b = (comparisons.ComparedSide(s.label, s.report, s.configurations[0]) for s in (first, second))
+        a, b = (comparisons.ComparedSide(s.report, s.configurations[0]) for s in (first, second))
         page = comparisons.comparison_page(comparison, a, b, numbers)
         if all(side.report.metadata and side.report.metadata.status not in LIVE for side in (a, b)):
             _keep_last(self._comparisons, names, page)
@@ -238,6 +239,27 @@ class _OpenedReport:
         if row is None:
             raise RunNotFound(f"run {self.report.run_id} has no sample {sample_id!r}")
         return samples.sample_page(self.report.results.read(self.grid.row_places(row)), row)
+
+
+def _name_sides(first: OpenedRun, second: OpenedRun) -> tuple[str, str]:
+    """Name two sides by run and configuration, with the end of the run ids, or the whole ids, if the names are equal.
+
+    The id is last, because a narrow column cuts a name in its middle.
+    """
+    a, b = (_name_side(side, is_same_run=first.report.run_id == second.report.run_id) for side in (first, second))
+    ids = [side.report.run_id for side in (first, second)]
+    if a != b or ids[0] == ids[1]:
+        return a, b
+    ends = [run_id.rpartition("-")[2] for run_id in ids]
+    id_a, id_b = ids if ends[0] == ends[1] else ends
+    return f"{a} {id_a}", f"{b} {id_b}"
+
+
+def _name_side(side: OpenedRun, *, is_same_run: bool) -> str:
+    [configuration] = side.configurations
+    name = side.report.metadata.name if side.report.metadata else side.label
+    has_several = len(side.report.configurations) > 1
+    return configuration if is_same_run else f"{name}{AT}{configuration}" if has_several else name
 
 
 def _select_metadata(page: dict[str, Any], key: str | None) -> Any:

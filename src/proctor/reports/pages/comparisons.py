@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +20,6 @@ MAX_FLIPS = 1_000
 class ComparedSide(NamedTuple):
     """One side of a comparison: a report and one of its configurations."""
 
-    label: str
     report: EvalReport
     configuration: str
 
@@ -64,7 +64,7 @@ def count_passes(comparison: Comparison, a: Side, b: Side) -> dict[str, int]:
 
 
 def _describe_side(side: ComparedSide) -> dict[str, str]:
-    return {"run_id": side.report.run_id, "configuration": side.configuration, "label": side.label}
+    return {"run_id": side.report.run_id, "configuration": side.configuration}
 
 
 def _list_changes(a: ComparedSide, b: ComparedSide) -> Iterator[dict[str, Any]]:
@@ -72,7 +72,7 @@ def _list_changes(a: ComparedSide, b: ComparedSide) -> Iterator[dict[str, Any]]:
     if run_a is None or run_b is None:
         return
     if run_a.run_id != run_b.run_id:
-        yield _compare_part("target", run_a.target.identity, run_b.target.identity, _code(run_a), _code(run_b))
+        yield _compare_part("target", run_a.target.identity, run_b.target.identity, *_describe_targets(run_a, run_b))
         names = run_a.dataset.name, run_b.dataset.name
         yield _compare_part("dataset", run_a.dataset.fingerprint, run_b.dataset.fingerprint, *names)
         yield from _compare_evaluators(run_a, run_b)
@@ -80,7 +80,8 @@ def _list_changes(a: ComparedSide, b: ComparedSide) -> Iterator[dict[str, Any]]:
     for name in dict.fromkeys((*options_b, *options_a)):
         old, new = options_b.get(name), options_a.get(name)
         if old != new:
-            yield {"what": "configuration", "same": False, "text": f"{name}: {old!r} → {new!r}"}
+            texts = (repr(options[name]) if name in options else "the default" for options in (options_b, options_a))
+            yield {"what": "configuration", "same": False, "text": f"{name}: {' → '.join(texts)}"}
 
 
 def _compare_part(what: str, a: str | None, b: str | None, text_a: str, text_b: str) -> dict[str, Any]:
@@ -104,5 +105,18 @@ def _options(run: RunMetadata, configuration: str) -> dict[str, Any]:
     return next((item.options for item in run.configurations if item.name == configuration), {})
 
 
-def _code(run: RunMetadata) -> str:
-    return run.provenance.code or run.target.name
+def _describe_targets(a: RunMetadata, b: RunMetadata) -> tuple[str, str]:
+    """Describe the targets of two runs by what differs: their names, addresses and commits; else by their code."""
+    facts = [(run.target.name, _find_address(run), run.provenance.code) for run in (a, b)]
+    differences = [pair for pair in zip(*facts, strict=True) if all(pair) and pair[0] != pair[1]]
+    if not differences:
+        text = f"the code of {a.target.name}, or code that it uses"
+        return text, text
+    text_a, text_b = (", ".join(texts) for texts in zip(*differences, strict=True))
+    return text_a, text_b
+
+
+def _find_address(run: RunMetadata) -> str:
+    """Return the address of the target in the command that started the run, if there is one."""
+    words = [word for argument in run.provenance.command for word in argument.split("=", 1)]
+    return next((address for option, address in pairwise(words) if option == "--target"), "")

@@ -17,6 +17,8 @@ import {
   formatChanges,
   formatCount,
   formatInteger,
+  formatInterval,
+  formatPercent,
   formatProbability,
   formatTime,
   formatValue,
@@ -60,10 +62,7 @@ function choosePage(runs, a, b) {
 
 function renderPickers(runs, a, b) {
   const sides = runs.flatMap((run) =>
-    run.configurations.map((name) => [
-      `${run.run_id}@${name}`,
-      `${run.name} · ${name} · ${formatTime(run.started_at)}`,
-    ]),
+    run.configurations.map((name) => [`${run.run_id}@${name}`, describeChoice(run, name)]),
   );
   const choose = (side) => (value) =>
     updateParams(
@@ -84,11 +83,21 @@ function renderPickers(runs, a, b) {
   return h("div", { class: "pickers" }, picker("Old", "b", b), picker("New", "a", a), swap);
 }
 
+/** Describe a configuration of a run by what tells it apart from others of the same name. */
+function describeChoice(run, name) {
+  const { value, interval, n } = run.metrics[name]?.pass_rate ?? {};
+  const range = interval ? ` (95% ${formatInterval(interval, { kind: "rate" })})` : "";
+  const rate = isNumber(value) && `${formatPercent(value)}${range} of ${formatInteger(n)} passed`;
+  const baseline = run.baselines.length > 0 && `baseline ${run.baselines.join(", ")}`;
+  const id = run.run_id.split("-").at(-1);
+  return [run.name, name, id, baseline, rate, formatTime(run.started_at)].filter(Boolean).join(" · ");
+}
+
 class ComparePage {
   constructor(runs, a, b, payload) {
     Object.assign(this, { runs, a, b, payload });
     const { comparison } = payload;
-    this.names = uniqueLabels(payload.a, payload.b);
+    this.names = uniqueLabels(comparison);
     this.title = `${this.names[0]} and ${this.names[1]}`;
     this.trail = this.#buildTrail();
     this.keys = {};
@@ -107,7 +116,7 @@ class ComparePage {
         renderChanges(payload.changes),
         renderPickers(runs, a, b),
       ),
-      noteList([...(comparison.notes ?? []), ...(comparison.unlike ?? []), ...(comparison.uneven ?? [])]),
+      noteList((comparison.notes ?? []).filter((note) => !comparison.answer?.includes(note))),
       h(
         "div",
         { class: "columns compare-columns" },
@@ -129,12 +138,19 @@ class ComparePage {
   }
 
   #describeFlips() {
-    const { counts, only } = this.payload;
+    const { counts, only, comparison } = this.payload;
     const rest =
       only[0] + only[1]
         ? ` ${formatCount(only[0], "sample")} only in ${this.names[0]} and ${formatInteger(only[1])} only in ${this.names[1]} are left out.`
         : "";
-    return `${formatCount(counts.won, "sample")} won, ${formatInteger(counts.lost)} lost.${rest}`;
+    const reason =
+      (comparison.biased && "the samples were selected by their results") ||
+      (comparison.unlike?.length && "the evaluators differ") ||
+      (comparison.uneven?.length && "some evaluators scored fewer samples on one side");
+    const [a, b] = this.names;
+    return reason
+      ? `${formatCount(counts.won, "sample")} passed only in ${a}, ${formatInteger(counts.lost)} only in ${b}; ${reason}, so this does not show which one is better.${rest}`
+      : `${formatCount(counts.won, "sample")} won, ${formatInteger(counts.lost)} lost.${rest}`;
   }
 
   async ready() {
@@ -255,9 +271,8 @@ class ComparePage {
   }
 }
 
-function uniqueLabels(a, b) {
-  const short = a.run_id === b.run_id ? [a.configuration, b.configuration] : [a.label, b.label];
-  return short[0] === short[1] ? [`${short[0]} (new)`, `${short[1]} (old)`] : short;
+function uniqueLabels({ a, b }) {
+  return a === b ? [`${a} (new)`, `${b} (old)`] : [a, b];
 }
 
 function noteList(notes) {
@@ -327,7 +342,7 @@ function renderDeltas(deltas, [a, b]) {
         h("strong", { class: "nowrap" }, `${formatChange(delta.absolute, metric)}${unit}`),
         delta.interval
           ? h("span", { class: "nowrap" }, formatChanges(delta.interval, metric))
-          : h("span", { class: "quiet" }, "no interval"),
+          : h("span", { class: "quiet" }, explainNoInterval(delta, metric, unit)),
         formatInteger(delta.n),
         renderVerdict(delta),
       ],
@@ -338,6 +353,13 @@ function renderDeltas(deltas, [a, b]) {
     headings: ["Metric", "Old → new", "Difference", "95% interval", "n", "Verdict"],
     rows,
   });
+}
+
+/** Say why a difference has no interval; one that is the same in every sample has no spread, but can be tested. */
+function explainNoInterval({ absolute, error, method = "", n = 0, p, paired = true }, metric, unit) {
+  if (!isNumber(p)) return method.split("; ")[0] || (n < 2 ? "fewer than 2 samples" : "no interval");
+  if (!paired || isNumber(error)) return "no interval";
+  return absolute === 0 ? "equal in every sample" : `${formatChange(absolute, metric)}${unit} in every sample`;
 }
 
 function renderVerdict(delta) {

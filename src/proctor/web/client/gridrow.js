@@ -47,7 +47,7 @@ function buildCell(view, row, column, texts) {
   append(element, [model.epochs > 1 ? epochStrip(model, view.marks, first) : outcomeMark(state), number]);
   if (view.mode === "marks") return element;
   if (view.mode === "card")
-    element.prepend(h("span", { class: "cell-name", dir: "auto" }, model.configurations[column]));
+    element.prepend(cellName(model.configurations[column]));
   if (texts === undefined) {
     element.append(h("span", { class: "text" }, h("span", { class: "pending", "aria-hidden": "true" })));
   } else if (preview) {
@@ -68,6 +68,17 @@ function choosePreview(texts, first, { model, marks, filters }, configuration) {
   const cells = texts.cells.filter(({ cell }) => cell >= first && cell < first + model.epochs);
   const wantsPass = (filters.byConfiguration[configuration] ?? filters.outcomes.join()) === "passed";
   return cells.find(({ cell }) => (marks[cell] === 0) === wantsPass) ?? cells[0];
+}
+
+/** A name that is cut in the middle if it is too long: names often differ at their ends. */
+function cellName(name) {
+  const letters = [...name];
+  return h(
+    "span",
+    { class: "cell-name", dir: "auto" },
+    h("span", null, letters.slice(0, -6).join("")),
+    h("span", null, letters.slice(-6).join("")),
+  );
 }
 
 function formatShown(view, index) {
@@ -134,8 +145,7 @@ export function buildGroup(view, group, position) {
     }
     const text =
       view.mode === "marks" ? `${passed}/${judged}` : `${formatInteger(passed)} of ${formatInteger(judged)} passed`;
-    const name =
-      view.mode === "card" ? h("span", { class: "cell-name", dir: "auto" }, model.configurations[column]) : null;
+    const name = view.mode === "card" ? cellName(model.configurations[column]) : null;
     element.append(h("div", { role: "gridcell", class: "cell result" }, name, h("span", { class: "quiet" }, text)));
   }
   return element;

@@ -59,20 +59,19 @@ export async function loadCards(element, runId, evaluator) {
     const empty = h("p", { class: "quiet" }, "No evaluator of this run asks a model or has labels.");
     const all = h("p", null, h("a", { href: makeLink(["label", runId]) }, "Label outputs of this run"));
     const list = h("div", { class: "card-list" }, cards.map((card) => renderCard(runId, card)));
-    replaceContent(element, section("Cards", cards.length ? list : empty, evaluator === undefined && all));
+    replaceContent(element, section("Cards", cards.length ? list : [empty, evaluator === undefined && all]));
   } catch (error) {
     replaceContent(element, errorState(error, () => loadCards(element, runId, evaluator)));
   }
 }
 
 /** Show how far a judge agrees with people, and the pass rate that their labels correct. */
-function renderCard(runId, { evaluator, state, reason, fix, n, agreement, rate, worth }) {
+function renderCard(runId, { evaluator, state, reason, fix, n, labels, agreement, rate, worth }) {
   const rated = (share) => `${formatPercent(share.value)} (95% ${formatInterval(share.interval, { kind: "rate" })})`;
   const kappa = agreement?.kappa_interval?.map((bound) => bound.toFixed(2)).join(" to ");
   const facts = [
     agreement?.share && `agreement ${rated(agreement.share)}`,
     kappa && `kappa ${agreement.kappa.toFixed(2)} (95% ${kappa})`,
-    n > 0 && `n = ${formatCount(n, "label")}`,
     rate && `raw pass rate ${rated(rate.raw)}`,
     rate && `${rate.helps ? "corrected" : "labels alone"} ${rated(rate)}, n = ${formatInteger(rate.n)} of ${formatInteger(rate.total)}`,
   ].filter(Boolean);
@@ -81,15 +80,24 @@ function renderCard(runId, { evaluator, state, reason, fix, n, agreement, rate, 
     { class: "card" },
     h("h3", null, h("bdi", null, evaluator || "overall verdict"), " ", h("span", { class: "tag static" }, state === "none" ? "no card" : `card ${state}`)),
     h("p", { class: "prose" }, worth),
+    labels && h("p", { class: "quiet" }, `Labels: ${labels}`),
     facts.length > 0 && h("p", { class: "quiet" }, facts.join(" · ")),
     reason && n > 0 && h("p", { class: "prose" }, `This card ${state === "cannot tell" ? state : `is ${state}`}: ${reason}.`),
-    fix && h("p", null, h("strong", null, "Fix: "), h("code", null, fix)),
+    fix && h("p", null, h("strong", null, "Fix: "), markCommand(fix)),
     h(
       "p",
       null,
       h("a", { href: makeLink(["label", runId], { evaluator }) }, `Label outputs for ${evaluator || "the overall verdict"}`),
     ),
   );
+}
+
+/** Set the command inside a sentence as code. */
+export function markCommand(text) {
+  const command = text.match(/\bproctor(?: [a-z]+(?!\S))+(?: \S*\d\S*)?(?: --[\w-]+ (?:'[^']*'|[^\s'])+)*/)?.[0];
+  if (!command) return text;
+  const at = text.indexOf(command);
+  return [text.slice(0, at), h("code", null, command), text.slice(at + command.length)];
 }
 
 function describeJudges({ count, share }, names, evaluators) {

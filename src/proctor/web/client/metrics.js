@@ -157,9 +157,8 @@ export function renderCosts({ metrics, summary }) {
 
 // A number without an interval says why.
 function explainNoInterval(name, { n, note }) {
-  if (/\.p\d+$/.test(name)) return "none for percentiles";
   if (/\.total$|^judges\.|^cost$/.test(name)) return "a sum, no estimate";
-  return note || (n < 2 ? "fewer than 2 results" : "none");
+  return note?.replace(/: no interval$/, "") || (n < 2 ? "fewer than 2 results" : "none");
 }
 
 /** Show every metric in a table. */

@@ -303,7 +303,7 @@ export function flipTable({ counts, a, b, onCell, selected }) {
     const label = `${formatInteger(counts[key])} ${name}: ${text} (${(100 * share).toFixed(1)}% of ${formatInteger(total)})`;
     const area = h("span", { class: `flip-area ${mark}`, "aria-hidden": "true" });
     // The side of the square, so that areas are proportional.
-    area.style.width = area.style.height = `${Math.max(2, 56 * Math.sqrt(share))}px`;
+    area.style.setProperty("--share", Math.sqrt(share));
     return h(
       "td",
       null,

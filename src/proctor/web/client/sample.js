@@ -131,12 +131,13 @@ export class SamplePanel {
     replaceContent(this.element, this.#head(sample.id));
     const content = h("div", { class: "panel-content" });
     if (!current)
-      append(content, [inputSection(sample), h("p", { class: "quiet" }, "This sample has no results yet.")]);
+      append(content, [textSection("Input", sample.input), hasExpected(sample) && textSection("Expected", sample.expected), h("p", { class: "quiet" }, "This sample has no results yet.")]);
     else {
       append(content, [
         this.#configurationTabs(results, current),
         outcomeSection(current),
-        inputSection(sample),
+        textSection("Input", sample.input),
+        hasExpected(sample) && textSection("Expected", sample.expected),
         this.#outputSection(sample, results, current),
         sessionSection(current),
         judgeSection(current),
@@ -219,10 +220,10 @@ export class SamplePanel {
   }
 
   #outputSection(sample, results, current) {
-    const hasExpected = sample.expected !== null && sample.expected !== undefined;
+    if (current.error) return h("section", null, h("h3", null, "Output"), errorBox(current.error));
     const others = this.#configurations().filter((name) => name !== current.configuration);
     const choices = [
-      ...(hasExpected ? [["expected", "expected"]] : []),
+      ...(hasExpected(sample) ? [["expected", "expected"]] : []),
       ...others.map((name) => [`c:${name}`, `output of ${name}`]),
       ["nothing", "nothing"],
     ];
@@ -232,12 +233,11 @@ export class SamplePanel {
     const chooser =
       choices.length > 1 &&
       select("Difference from", choices, against, (value) => updateParams({ against: value }, { replace: true }));
-    const output = current.error ? errorBox(current.error) : null;
     return h(
       "section",
       null,
       h("div", { class: "section-head" }, h("h3", null, "Output"), chooser),
-      output ?? renderDifference(other, toText(current.output)),
+      renderDifference(other, toText(current.output)),
     );
   }
 }
@@ -260,7 +260,9 @@ export function renderDifference(other, text) {
   const same = parts
     ? parts.filter((part) => part.kind === "same").reduce((sum, part) => sum + part.text.trim().length, 0)
     : 0;
-  if (!parts || same < 0.25 * Math.min(other.text.length, text.length)) return renderSideBySide(other, text);
+  // The expected value has a section of its own.
+  if (!parts || same < 0.25 * Math.min(other.text.length, text.length))
+    return other.name === "expected" ? quotation(text, { label: "output" }) : renderSideBySide(other, text);
   const content = parts.map(({ kind, text: words }) =>
     kind === "same" ? words : h(kind === "added" ? "ins" : "del", { "aria-label": `${kind}: ${words}` }, words),
   );
@@ -296,8 +298,12 @@ function renderSideBySide(other, text) {
   );
 }
 
-function inputSection(sample) {
-  return h("section", null, h("h3", null, "Input"), quotation(toText(sample.input), { label: "input" }));
+function hasExpected(sample) {
+  return sample.expected !== null && sample.expected !== undefined;
+}
+
+function textSection(title, value) {
+  return h("section", null, h("h3", null, title), quotation(toText(value), { label: title.toLowerCase() }));
 }
 
 function scoreOutcome(score) {
@@ -468,7 +474,7 @@ export function sampleToMarkdown({ sample, results }) {
     return `${ticks}text\n${text}\n${ticks}`;
   };
   const lines = [`### Sample ${markdownCell(sample.id)}`, "", "Input:", "", fence(toText(sample.input))];
-  if (sample.expected !== null && sample.expected !== undefined)
+  if (hasExpected(sample))
     lines.push("", "Expected:", "", fence(toText(sample.expected)));
   for (const result of results) {
     const epoch = results.some((other) => other.epoch > 0) ? `, epoch ${result.epoch + 1}` : "";

@@ -1,0 +1,166 @@
+"""What somebody who sees the pages for the first time must be able to tell from them, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from proctor import Reply, Usage, evaluate, llm_judge
+from proctor.history.sqlite import SQLiteHistory
+from proctor.records.run import Provenance, RunMetadata
+from proctor.reports.pages.comparisons import _describe_targets
+from proctor.web.pages import Pages
+from tests.web.browser import Window, open_browser, serving
+
+SAMPLES = [{"id": f"s{n:02}", "input": str(n), "expected": f"<{n}>"} for n in range(12)]
+
+
+def answer(text: str, polite: bool = False) -> Reply:
+    """Raise for s09; else an answer around the expected value, and always 17 tokens more if it is polite."""
+    if text == "9":
+        raise ValueError("no route")
+    right = f"the answer is <{text}>" if int(text) % 2 else "unknown"
+    return Reply(right, usage=Usage(10 + 17 * polite, 1))
+
+
+def praise(prompt: str) -> str:
+    return prompt.rpartition("\n")[2].partition("<")[0] + "good"
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> SQLiteHistory:
+    """Two runs of one name, one with another evaluator and name, and one with two configurations and a judge."""
+    history = SQLiteHistory(tmp_path_factory.mktemp("reader") / "h.db")
+    options: dict[str, Any] = {"history": history, "progress": False}
+    for name, evaluators in (("qa", ["contains"]), ("qa", ["contains"]), ("noisy", ["contains", "exact_match"])):
+        evaluate(answer, SAMPLES, evaluators, name=name, **options)
+    settings = {"default": {}, "polite": {"polite": True}}
+    judges = {"judge": llm_judge(praise, "Is it right?")}
+    evaluate(answer, SAMPLES, judges, name="tones", configurations=settings, **options)
+    history.set_baseline("main", history.runs()[-1].run_id)
+    return history
+
+
+@pytest.fixture(scope="module")
+def ids(history: SQLiteHistory) -> list[str]:
+    """The ids of the runs, oldest first."""
+    return [run.run_id for run in reversed(history.runs())]
+
+
+@pytest.fixture(scope="module")
+def shared_window(history: SQLiteHistory) -> Iterator[Window]:
+    with serving(history) as address, open_browser() as browser:
+        yield Window(browser, address)
+
+
+@pytest.fixture
+def window(shared_window: Window) -> Iterator[Window]:
+    yield shared_window
+    assert shared_window.problems == []
+
+
+@pytest.mark.parametrize("sample", ["s09", "s07", "s02"])
+def test_a_sample_shows_its_expected_value(window: Window, ids: list[str], sample: str) -> None:
+    """If the target failed, if the output contains it, and if the output has nothing in common with it."""
+    page = window.open(f"/#/runs/{ids[0]}?tab=samples&sample={sample}")
+    panel = page.get_by_role("complementary")
+    section = panel.locator("section").filter(has=page.get_by_role("heading", name="Expected", exact=True))
+    assert section.locator(".quotation").inner_text() == f"<{int(sample[1:])}>"
+    assert panel.get_by_text("− expected", exact=True).count() == 0
+    assert panel.get_by_role("combobox", name="Difference from").count() == (0 if sample == "s09" else 1)
+
+
+def test_runs_are_named_in_a_comparison(window: Window, ids: list[str]) -> None:
+    """By their names; what makes them incomparable is said once, and the flips do not hide it."""
+    page = window.open(f"/#/compare?a={ids[2]}%40default&b={ids[0]}%40default", width=390)
+    text = page.inner_text("main")
+    assert "noisy and qa were not scored by the same evaluators" in text
+    assert text.count("only noisy has the evaluator exact_match") == 1
+    # The six odd samples pass in qa, except for the error.
+    assert "0 samples passed only in noisy, 5 only in qa; the evaluators differ, so this does not show" in text
+    assert [run_id for run_id in ids if run_id in text] == []
+    assert page.get_by_role("columnheader", name="noisy passes").count() == 1
+
+
+def test_runs_of_one_name_have_the_end_of_their_ids(history: SQLiteHistory, ids: list[str]) -> None:
+    """So that a sentence about both can be read; two configurations of one run need no name of the run."""
+    names = {
+        (ids[1], ids[0]): (f"qa {ids[1][-6:]}", f"qa {ids[0][-6:]}"),
+        (f"{ids[3]}@polite", ids[0]): ("tones@polite", "qa"),
+        (f"{ids[3]}@polite", f"{ids[3]}@default"): ("polite", "default"),
+    }
+    for (a, b), labels in names.items():
+        comparison = Pages(history).answer("compare", {"a": a, "b": b})["comparison"]
+        assert (comparison.a, comparison.b) == labels
+
+
+def test_the_choices_of_a_comparison_can_be_told_apart(window: Window, ids: list[str]) -> None:
+    """Runs of one name and minute differ by the end of their ids; the pass rate and the baseline are there."""
+    choices = window.open("/#/compare").get_by_label("Old").locator("option").all_inner_texts()
+    assert len(set(choices)) == len(choices) == 6
+    assert f"qa · default · {ids[0][-6:]} · baseline main · 45.5% (95% 21.3–72.0%) of 11 passed · " in choices[-1]
+
+
+def test_a_difference_without_spread_says_so(window: Window, ids: list[str]) -> None:
+    """17 more tokens in every sample are worse, although they have no interval; the option has no recorded default."""
+    page = window.open(f"/#/compare?a={ids[3]}%40polite&b={ids[3]}%40default")
+    row = page.get_by_role("row").filter(has_text="+17").inner_text()
+    assert ("+17 tokens in every sample" in row or "+17 in every sample" in row, "worse" in row) == (True, True)
+    assert "no interval" not in page.inner_text("main")
+    assert "polite: the default → True" in page.inner_text("main")
+
+
+def test_a_percentile_without_interval_says_how_many_values_it_needs(window: Window, ids: list[str]) -> None:
+    """The lowest n with 95% between two ranks of the 95th percentile is 72: 0.95**72 < 0.025."""
+    page = window.open(f"/#/runs/{ids[0]}")
+    page.get_by_text("fewer than 72 values", exact=True).wait_for()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_squares_do_not_touch_their_numbers(window: Window, ids: list[str], width: int) -> None:
+    """All eleven judged samples pass in both configurations: the largest square there is."""
+    page = window.open(f"/#/compare?a={ids[3]}%40polite&b={ids[3]}%40default", width=width)
+    page.locator(".flip-cell.both").wait_for()
+    gap = """(cell) => cell.querySelector(".flip-count").getBoundingClientRect().left
+        - cell.querySelector(".flip-area").getBoundingClientRect().right"""
+    assert page.locator(".flip-cell.both").evaluate(gap) >= 4
+
+
+def test_a_card_has_one_link_and_only_its_command_is_code(window: Window, ids: list[str]) -> None:
+    """The sentence around a command is set as a sentence."""
+    page = window.open(f"/#/runs/{ids[3]}/judges")
+    page.get_by_text("no card").wait_for()
+    assert page.get_by_role("link", name="Label outputs").count() == 1
+    script = """async (text) => {
+      const { markCommand } = await import("/judges.js");
+      return [markCommand(text)].flat().map((part) => (part.tagName === "CODE" ? [part.textContent] : part));
+    }"""
+    label, judge = "proctor label r-1 --evaluator 'my judge' --sample-size 30", "proctor judge next 2026-ab"
+    assert page.evaluate(script, label) == ["", [label], ""]
+    assert page.evaluate(script, f"improve it: {judge} lists outputs") == ["improve it: ", [judge], " lists outputs"]
+    assert page.evaluate(script, "add samples") == ["add samples"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "texts"),
+    [
+        ({"command": ("proctor", "run", "--target", "new.py:f")}, {"command": ("proctor", "run", "--target=old.py:f")},
+         ("new.py:f", "old.py:f")),
+        ({"commit": "b" * 12}, {"commit": "a" * 12}, ("b" * 12, "a" * 12)),
+        ({"commit": "a" * 12}, {}, ("the code of f, or code that it uses",) * 2),
+    ],
+)  # fmt: skip
+def test_a_changed_target_is_described_by_what_differs(
+    history: SQLiteHistory, a: dict[str, Any], b: dict[str, Any], texts: tuple[str, str]
+) -> None:
+    """The address in the command line, or the commit; a fact that only one run has is no difference."""
+    run = history.runs()[0]
+    target = msgspec.structs.replace(run.target, name="f")
+
+    def make_run(provenance: dict[str, Any]) -> RunMetadata:
+        return msgspec.structs.replace(run, target=target, provenance=Provenance(**provenance))
+
+    assert _describe_targets(make_run(a), make_run(b)) == texts
