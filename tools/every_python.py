@@ -59,7 +59,7 @@ SAME_EVERYWHERE = (
     "tests/test_spec_000.py",
     "tests/test_typing.py",
     "tests/validity",
-    "tests/web/test_[bchmp]*.py",
+    "tests/web/test_[bchmnp]*.py",
 )
 
 

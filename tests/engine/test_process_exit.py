@@ -123,7 +123,7 @@ def test_a_module_that_ends_the_process_when_imported_is_an_error(folder: Path, 
     for command in ("run", "gate"):
         output = proctor(command, "eval.yaml", cwd=folder)
         assert output.returncode == 2, output
-        assert "app.py:1: " in output.stderr
+        assert "app.py:1 (eval.yaml:2): " in output.stderr
         assert "Proctor blocked it" in output.stderr
 
 
