@@ -168,6 +168,9 @@ def test_a_missing_path_shows_the_shape_of_the_response_without_its_contents(
         'data: {"text": "a"}\n\ndata: {"error": "overloaded"}\n\n': 'chat sent an error in its stream: "overloaded"',
         'data: {"text": "a"}\n\nevent: error\ndata: {"message": "late"}\n\n': "chat sent an error in its stream: {",
         'data: {"text": "a"}\n\ndata: {"type": "error", "message": "x"}\n\n': "chat sent an error in its stream: {",
+        'data: {"text": "a"}\n\nevent: error\n\n': "chat sent an error in its stream",
+        'data: {"text": "a"}\n\nevent: response.failed\ndata: {}\n\n': "chat sent an error in its stream",
+        'data: {"text": "a"}\n\n<html>502 Bad Gateway</html>': "chat sent an error in its stream: <html>502",
     }.items():
         endpoint.send(body, content_type=SSE)
         assert message in fail(stream)

@@ -26,6 +26,7 @@ _DOTTED_INDEX = re.compile(r"\.(-?\d+)(?![^.'])")
 # The last event of a stream in the format of OpenAI.
 _DONE = "[DONE]"
 EVENT_STREAM = "text/event-stream"
+_EVENT_FIELD = re.compile(r"(?:data|event|id|retry)?:|(?:data|event|id|retry)\Z")
 # The parts of a response that an error message shows.
 _MAX_KEYS, _MAX_DEPTH = 12, 4
 # Where the text of a response usually is, and how deep it is searched.
@@ -118,10 +119,12 @@ class ResponseFormat:
         is_sse = content_type == EVENT_STREAM
         server_events = list(_read_server_events(body)) if is_sse else []
         texts = [data for _, data in server_events] if is_sse else list(_read_lines(body))
-        problem = next((data for kind, data in server_events if kind == "error"), None)
+        problem = next((data for kind, data in server_events if _is_failure(kind)), None)
         if problem is not None:
             raise CallFailed(f"{name} sent an error in its stream: {excerpt(problem.encode(), redact)}")
         if self.path is None:
+            if problem := next((text for text in texts if _find_error(_decode_or_none(text))), None):
+                raise CallFailed(f"{name} sent an error in its stream: {excerpt(problem.encode(), redact)}")
             return Reply("".join(texts))
         events = []
         for text in texts:
@@ -131,11 +134,9 @@ class ResponseFormat:
                 raise CallFailed(
                     f"{name} sent an event that is not JSON ({error}): {excerpt(text.encode(), redact)}"
                 ) from None
-        objects = (event for event in events if isinstance(event, dict))
-        failure = next((event for event in objects if event.get("error") or event.get("type") == "error"), None)
+        failure = next(filter(None, map(_find_error, events)), None)
         if failure is not None:
-            content = codec.encode(failure.get("error") or failure)
-            raise CallFailed(f"{name} sent an error in its stream: {excerpt(content, redact)}")
+            raise CallFailed(f"{name} sent an error in its stream: {excerpt(codec.encode(failure), redact)}")
         pieces = [self.path.find(event) for event in events if self.path.exists(event)]
         if not pieces:
             reason = (
@@ -267,14 +268,37 @@ def _fill(value: Any, values: Mapping[str, Any]) -> Any:
     return template.substitute({name: render_value(values[name]) for name in names})
 
 
+def _is_failure(kind: str) -> bool:
+    return kind == "error" or kind.endswith(".failed")
+
+
+def _find_error(event: Any) -> Any:
+    """Return the error that an event reports, or None."""
+    if not isinstance(event, dict):
+        return None
+    return event.get("error") or (event if _is_failure(str(event.get("type", ""))) else None)
+
+
+def _decode_or_none(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
 def _read_server_events(body: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the type and the data of each server-sent event, without the one that ends the stream."""
+    """Yield the type and the data of each server-sent event, without the one that ends the stream.
+
+    Text that is no event, such as the page of a proxy after the last event, is an error.
+    """
     text = body.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
     for block in text.split("\n\n"):
         lines = block.split("\n")
         data = [line[5:].removeprefix(" ") for line in lines if line.startswith("data:")]
         kind = next((line[6:].strip() for line in lines if line.startswith("event:")), "")
-        if data and "\n".join(data).strip() != _DONE:
+        if not any(map(_EVENT_FIELD.match, lines)) and block.strip():
+            yield "error", block.strip()
+        elif (data or _is_failure(kind)) and "\n".join(data).strip() != _DONE:
             yield kind, "\n".join(data)
 
 

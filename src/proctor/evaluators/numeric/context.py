@@ -31,8 +31,8 @@ _WORD_BEFORE = re.compile(rf"({_LETTERS})[{_BESIDE}]*\Z")
 _WORD_AFTER = re.compile(rf"[{_BESIDE}-]*({_LETTERS})")
 _ADJECTIVE = re.compile(r"\s[a-z]{4,}\s[a-z]{3,}s\b")
 # Kilograms, or thousands.
-# "0.(3)", "0.1(6)", "0.333...": the number goes on.
-_MORE_DECIMALS = re.compile(r"([.,]?)\(\d+\)|(?:\.{3}|…)(?!\S)")
+# "0.(3)", "0.1(6)", "0.333...", "0.3 repeating": the number goes on.
+_MORE_DECIMALS = re.compile(r"([.,]?)\(\d+\)|(?:\.{3}|…)(?!\S)|\s(?:repeating|recurring)\b")
 _KILO = re.compile(r"\s?kilos?\b", re.IGNORECASE)
 _ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
 # The patterns of words and signs that make a number a part of an expression, a function or a statement about it.

@@ -214,7 +214,8 @@ def _read_clause(text: str, decimal: Decimal) -> Answer | None:
             if unknowns := find_assigned_numbers(line, all_numbers):
                 return Answer(unknowns[-1], tuple(unknowns[:-1]))
             best = pick_after_equals(passage, numbers)
-            if best.start >= len(clause) and _PHRASES["refusal"].search(clause):
+            is_refusal = best.start >= len(clause) and _PHRASES["refusal"].search(clause)
+            if is_refusal or _PHRASES["no_answer"].match(line):
                 return Answer(best._replace(category="unclear", doubt="the output refuses to answer"))
             rivals = [*ambiguity.find_joined_numbers(line, best, all_numbers)]
             rivals += [n for n in all_numbers if n is not best and ambiguity.is_restated(line, n)]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.numeric.ambiguity import Answer
 
 # A float represents 14/3 with sixteen digits.
+FLOAT_DIGITS = 16
 FLOAT_ROUNDING = Fraction(1, 10**12)
 ADVICE = "ask for a last line such as “Answer: 42”"
 
@@ -213,10 +214,20 @@ def _find_word_for(text: str, expected: Fraction) -> re.Match[str] | None:
 
 
 def _is_within(value: Fraction, expected: Fraction, tolerance: Fraction) -> bool:
-    # Integers have no rounding: an order number differs in its last digit.
-    is_exact = value.denominator == expected.denominator == 1
-    reach = tolerance if is_exact else max(tolerance, FLOAT_ROUNDING * abs(expected))
+    is_rounded = _may_be_rounded(value) or _may_be_rounded(expected)
+    reach = max(tolerance, FLOAT_ROUNDING * abs(expected)) if is_rounded else tolerance
     return abs(value - expected) <= reach
+
+
+def _may_be_rounded(value: Fraction) -> bool:
+    """Return whether a float only approximates a number: 14/3, or decimals with as many digits as a float has."""
+    rest, decimals = value.denominator, 0
+    for prime in (2, 5):
+        count = 0
+        while rest % prime == 0:
+            rest, count = rest // prime, count + 1
+        decimals = max(decimals, count)
+    return rest != 1 or (decimals > 0 and abs(value * 10**decimals) >= 10 ** (FLOAT_DIGITS - 1))
 
 
 def _to_json_number(value: Fraction) -> float | int | str:
