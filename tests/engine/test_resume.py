@@ -213,4 +213,4 @@ def test_a_file_that_the_target_created_is_no_change(tmp_path: Path) -> None:
     run_command("run", "eval.yaml", "--quiet", cwd=tmp_path)
     result = run_command("run", "eval.yaml", "--quiet", "--resume", "--retry-errors", cwd=tmp_path)
     assert "cannot be resumed" not in result.stderr
-    assert (tmp_path / "calls.csv").read_text() == "abb"
+    assert sorted((tmp_path / "calls.csv").read_text()) == ["a", "b", "b"]

@@ -500,7 +500,7 @@ def test_tokens_of_earlier_kickoffs_are_not_those_of_the_trial(monkeypatch: pyte
     report = evaluate(lambda q: make_crew_output(*CREW_MESSAGES, requests=4), SAMPLES, exact_match, history=None)
     assert [result.trial.usage for result in report.results] == [None]
     assert report.metadata is not None
-    assert any("CrewAI adds up" in warning for warning in report.metadata.warnings)
+    assert any("CrewAI reports the sum of all kickoffs" in warning for warning in report.metadata.warnings)
 
 
 def test_an_agent_of_the_users_own_package_is_not_taken_for_another() -> None:
