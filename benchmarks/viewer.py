@@ -302,6 +302,7 @@ def read_renderer_memory() -> float:
 
 
 def measure_report(figures: Figures, folder: Path, samples: int) -> None:
+    (folder / "report.db").unlink(missing_ok=True)
     history = store_run(folder / "report.db", samples, {"default": 0.7}, read_passages())
     path = folder / "report.html"
     begin = time.perf_counter()

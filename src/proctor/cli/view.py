@@ -33,6 +33,7 @@ def command(run: str | None, **options: Any) -> None:
 
     By default, only this machine can connect. The server changes nothing except human labels. Press Ctrl-C to stop it.
     """
+    from proctor.web.background import BackgroundPages
     from proctor.web.server import LOOPBACK, list_hosts, make_app
     from proctor.wiring.open_history import open_history
 
@@ -42,7 +43,8 @@ def command(run: str | None, **options: Any) -> None:
     with _listen(host, options["port"]) as listener:
         port = listener.getsockname()[1]
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
-        app = make_app(history, hosts=list_hosts(host, port), token=token)
+        background = BackgroundPages(options["history"])
+        app = make_app(history, hosts=list_hosts(host, port), token=token, compute=background.answer)
         shown_host = f"[{host}]" if ":" in host else host
         query = "" if token is None else f"?token={token}"
         address = f"http://{shown_host}:{port}/{query}{page}"
@@ -50,7 +52,7 @@ def command(run: str | None, **options: Any) -> None:
         if options["open"]:
             click.launch(address)
         # Some versions of uvicorn raise the signal again after they have stopped.
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), contextlib.closing(background):
             make_server(app).run(sockets=[listener])
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proctor.comparison.report import EvalReport
-from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
+from proctor.errors import ConfigError, ProctorError, RunNotFound, UsageError, suggest_name
 from proctor.history.trends import trend
 from proctor.ports import History
+from proctor.records import codec
 from proctor.records.grid import Grid
 from proctor.reports.pages import comparisons, runs, samples
 from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page
@@ -24,6 +25,12 @@ MAX_REPORTS = 8
 MAX_RUNS = 2_000
 MAX_ROWS = 500
 LIVE = ("running", "submitted")
+# The status and the JSON of an answer.
+Answer = tuple[int, bytes]
+# Answers a page elsewhere.
+Compute = Callable[[str, Mapping[str, str]], Answer]
+# Statistics of smaller runs take less time than a second process takes to start.
+LARGE_RUN = 20_000
 
 
 class Pages:
@@ -32,8 +39,8 @@ class Pages:
     Pages that read all samples or compute statistics have a lock of their own, so that the others do not wait for them.
     """
 
-    def __init__(self, history: History, annotator: str = "") -> None:
-        self._history = history
+    def __init__(self, history: History, annotator: str = "", compute: Compute | None = None) -> None:
+        self._history, self._compute = history, compute
         self._labels = LabelPages(history, annotator)
         self._lock = threading.Lock()
         self._slow_lock = threading.Lock()
@@ -62,8 +69,31 @@ class Pages:
                 with self._lock:
                     return self._answer(parts, query)
 
-    def change(self, path: str, body: bytes) -> Any:
+    def answer_json(self, path: str, query: Mapping[str, str]) -> Answer:
+        """Return the status and the JSON of a page; another process may compute what takes seconds."""
+        try:
+            if self._compute is not None and self._is_slow(path, query):
+                return self._compute(path, query)
+        except RunNotFound:
+            pass  # The page says what is missing.
+        return encode_answer(lambda: self.answer(path, query))
+
+    def _is_slow(self, path: str, query: Mapping[str, str]) -> bool:
+        """True if a page reads all results of a large run."""
+        match path.removeprefix("/").split("/"):
+            case ["runs", run_id, name] if name in SLOW_PAGES:
+                names = [run_id]
+            case ["compare"]:
+                names = [query.get(side, "").rpartition(AT)[0] or query.get(side, "") for side in "ab"]
+            case _:
+                return False
+        return any((self._history.find(name).total or 0) > LARGE_RUN for name in names)
+
+    def change_json(self, path: str, body: bytes) -> Answer:
         """Store a label, the only change that the viewer makes, and return the output to label next."""
+        return encode_answer(lambda: self._change(path, body))
+
+    def _change(self, path: str, body: bytes) -> Any:
         match path.removeprefix("/").split("/"):
             case ["runs", run_id, "labels"]:
                 return self._labels.change(run_id, body)
@@ -239,6 +269,15 @@ class _OpenedReport:
         if row is None:
             raise RunNotFound(f"run {self.report.run_id} has no sample {sample_id!r}")
         return samples.sample_page(self.report.results.read(self.grid.row_places(row)), row)
+
+
+def encode_answer(answer: Callable[[], Any]) -> Answer:
+    """Return the status and the JSON of an answer, or of the error that it raised."""
+    try:
+        return 200, codec.encode_any_text(answer())
+    except ProctorError as error:
+        status = 404 if isinstance(error, RunNotFound) else 400 if isinstance(error, UsageError) else 500
+        return status, codec.encode_any_text({"error": error.what, "fix": error.fix})
 
 
 def _name_sides(first: OpenedRun, second: OpenedRun) -> tuple[str, str]:

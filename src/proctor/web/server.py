@@ -14,12 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from proctor.errors import ProctorError, RunNotFound, UsageError
 from proctor.ports import History
 from proctor.records import codec
 
 if TYPE_CHECKING:
-    from proctor.web.pages import Pages
+    from proctor.web.pages import Compute, Pages
 
 CLIENT = Path(__file__).parent / "client"
 MEDIA_TYPES = {
@@ -47,9 +46,14 @@ MAX_BODY_BYTES = 64_000
 MAX_THREADS = 32
 
 
-def make_app(history: History, *, hosts: frozenset[str], token: str | None = None) -> ASGIApp:
-    """Make the web application; requests must name one of the hosts, and know the token if there is one."""
-    return Guard(Viewer(history, is_shared=token is not None), hosts, token)
+def make_app(
+    history: History, *, hosts: frozenset[str], token: str | None = None, compute: Compute | None = None
+) -> ASGIApp:
+    """Make the web application; requests must name one of the hosts, and know the token if there is one.
+
+    Pages of large runs that take seconds come from `compute`, if it is given.
+    """
+    return Guard(Viewer(history, is_shared=token is not None, compute=compute), hosts, token)
 
 
 class Viewer:
@@ -58,8 +62,8 @@ class Viewer:
     POST stores labels and nothing else. A shared viewer proposes no name for the annotator.
     """
 
-    def __init__(self, history: History, *, is_shared: bool = False) -> None:
-        self._history, self._is_shared = history, is_shared
+    def __init__(self, history: History, *, is_shared: bool = False, compute: Compute | None = None) -> None:
+        self._history, self._is_shared, self._compute = history, is_shared, compute
         self._secret = secrets.token_urlsafe(24)
         self._lock = threading.Lock()
         self._pages: Pages | None = None
@@ -77,7 +81,7 @@ class Viewer:
             response = await self._change(path.removeprefix("/api/"), request)
         elif path.startswith("/api/"):
             query = dict(request.query_params)
-            response = await self._run(lambda pages: pages.answer(path.removeprefix("/api/"), query))
+            response = await self._run(lambda pages: pages.answer_json(path.removeprefix("/api/"), query))
         else:
             response = serve_file(path.removeprefix("/"), self._secret)
             if path == "/":
@@ -96,32 +100,21 @@ class Viewer:
             body += chunk
             if len(body) > MAX_BODY_BYTES:
                 return _json({"error": f"the body has more than {MAX_BODY_BYTES:,} bytes", "fix": "shorten it"}, 413)
-        return await self._run(lambda pages: pages.change(path, body))
+        return await self._run(lambda pages: pages.change_json(path, body))
 
-    async def _run(self, act: Callable[[Pages], Any]) -> Response:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, act)
+    async def _run(self, answer: Callable[[Pages], tuple[int, bytes]]) -> Response:
+        loop = asyncio.get_running_loop()
+        status, body = await loop.run_in_executor(self._threads, lambda: answer(self._load_pages()))
+        return Response(body, status, media_type="application/json")
 
     def _load_pages(self) -> Pages:
         with self._lock:
             from proctor.validity.labelling import user_name
             from proctor.web.pages import Pages
 
-            self._pages = self._pages or Pages(self._history, "" if self._is_shared else user_name())
+            annotator = "" if self._is_shared else user_name()
+            self._pages = self._pages or Pages(self._history, annotator, self._compute)
             return self._pages
-
-    def _answer(self, act: Callable[[Pages], Any]) -> Response:
-        try:
-            return _json(act(self._load_pages()))
-        except RunNotFound as error:
-            return _json(_describe_error(error), 404)
-        except UsageError as error:
-            return _json(_describe_error(error), 400)
-        except ProctorError as error:
-            return _json(_describe_error(error), 500)
-
-
-def _describe_error(error: ProctorError) -> dict[str, Any]:
-    return {"error": error.what, "fix": error.fix}
 
 
 def _json(value: Any, status: int = 200) -> Response:
