@@ -6,13 +6,17 @@ import base64
 import hashlib
 import re
 import zlib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from proctor.cli import report
 from proctor.errors import ProctorError
+from proctor.records.label import HumanLabel
 from proctor.reports import html
 from proctor.reports.formats import find_format
 from proctor.reports.html import HTMLReporter, bundle_modules
@@ -126,3 +130,18 @@ def test_a_large_report_is_small(tmp_path: Path) -> None:
     size = (tmp_path / "report.html").stat().st_size
     client = len(HTMLReporter().generate(type(report)([])))
     assert size - client < 900_000
+
+
+def test_proctor_report_adds_the_cards_of_the_judges(tmp_path: Path) -> None:
+    """A reader of the file sees how far the judge can be trusted."""
+    history = make_history(tmp_path / "h.db")
+    run = history.runs()[0]
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    samples = [result.trial.sample.id for result in history.report(run.run_id).results]
+    history.add_labels([HumanLabel(i, run.run_id, i, now, evaluator="right", passed=True) for i in samples[:2]])
+    file = tmp_path / "report.html"
+    options = ["--history", str(tmp_path / "h.db"), "--output", str(file)]
+    assert CliRunner().invoke(report.command, [run.run_id, *options]).exit_code == 0
+    [card] = pages(file.read_text(encoding="utf-8"))[f"runs/{run.run_id}/cards"]["cards"]
+    # The labels belong to no version of the evaluator.
+    assert (card["evaluator"], card["state"]) == ("right", "stale")

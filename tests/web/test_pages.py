@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor import Sample, Score
+from proctor import Sample, Score, SQLiteHistory, evaluate
 from proctor.comparison.report import EvalReport
 from proctor.core.stats.intervals import wilson_interval
 from proctor.errors import ProctorError, RunNotFound, UsageError
@@ -20,11 +20,12 @@ from proctor.records.metric import MetricValue, Trend, TrendPoint
 from proctor.records.results import Counts, ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import OUTCOMES, Configuration, EvalResult, Trial
+from proctor.reports.html import list_pages
 from proctor.reports.pages.judging import judges_page, rubrics_page
 from proctor.reports.pages.runs import count_bins, summarize_run, trend_page
 from proctor.reports.pages.samples import preview
 from proctor.web.pages import Pages
-from tests.web.example import MARKUP, make_history
+from tests.web.example import MARKUP, QUESTIONS, answer, make_history, right, short
 
 
 @pytest.fixture(scope="module")
@@ -312,3 +313,34 @@ def test_a_rescored_run_lists_the_usage_of_its_judges_only() -> None:
     listed = [summarize_run(run, {"default": table}, Counts())["metrics"]["default"] for run in runs]
     assert [metrics["cost"]["value"] for metrics in listed] == [2.0, 0.5]
     assert ["tokens" in metrics for metrics in listed] == [True, False]
+
+
+def test_a_pair_has_one_verdict_on_every_page(tmp_path: Path) -> None:
+    """The page of the run, the comparison and the one-file report correct for the same number of tests."""
+    sizes = {size: {"size": size} for size in ("small", "medium", "large")}
+    history = SQLiteHistory(tmp_path / "h.db")
+    options: Any = {"configurations": sizes, "baseline": "small", "history": history, "progress": False}
+    report = evaluate(answer, QUESTIONS, [right, short], **options)
+    pages = Pages(history)
+    embedded = dict(list_pages(report))["compare"]
+    for shown in get(pages, f"runs/{report.run_id}/comparisons"):
+        for a, b in ((shown["a"], shown["b"]), (shown["b"], shown["a"])):
+            page = get(pages, "compare", a=f"{report.run_id}@{a}", b=f"{report.run_id}@{b}")["comparison"]
+            [in_file] = [c for each in embedded if ((c := each["comparison"]).a, c.b) == (a, b)]
+            assert page["tests"] == in_file.tests > 0
+            if a == shown["a"]:
+                assert page["answer"] == shown["answer"]
+    with pytest.raises(ProctorError, match="are the same run"):
+        get(pages, "compare", a=f"{report.run_id}@small", b=f"{report.run_id}@small")
+
+
+def test_a_deleted_run_has_no_pages(tmp_path: Path) -> None:
+    """Also if it was opened before."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    run_id = evaluate(answer, QUESTIONS, [right], history=history, progress=False).run_id
+    pages = Pages(history)
+    get(pages, f"runs/{run_id}/grid")
+    history.delete(run_id)
+    for path in ("", "/grid", "/rows", "/metadata", "/judges"):
+        with pytest.raises(RunNotFound):
+            get(pages, f"runs/{run_id}{path}")

@@ -23,6 +23,8 @@ FORMATS_BY_ENDING = {
     ".xml": "junit",
 }
 STDOUT = "-"
+# The parameter of a report format that receives the cards of a run's judges.
+CARDS = "cards"
 
 
 @click.command("report")
@@ -71,8 +73,14 @@ def command(run: str, *, formats: tuple[str, ...], output: str, settings: tuple[
             continue
         check_folder(path.parent, "--output")
         check_file(path, OutputType("a report", report_format.signature.encode()), "--output", history)
-    opened = open_report(run, open_history(history))
+    store = open_history(history)
+    opened = open_report(run, store)
     report = opened.report if opened.configuration is None else opened.report.for_configuration(opened.configuration)
+    if opened.report.metadata is not None and any(each.accepts(CARDS) for each in selected):
+        from proctor.validity.describe_card import list_cards
+
+        cards = list_cards(store, opened.report.metadata)
+        selected = [each._replace(options={**each.options, CARDS: cards}) for each in selected]
     if output == STDOUT:
         click.echo(selected[0].render(report), nl=False)
     for path, report_format in zip(paths, selected, strict=False):

@@ -233,6 +233,17 @@ class EvalReport:
         pairs = [(self.side(name), baseline) for name in self.configurations if name != run.baseline]
         return [add_flip_texts(found, *pair) for found, pair in zip(compare_all(pairs), pairs, strict=True)]
 
+    def pair_siblings(self, a: str, b: str) -> list[tuple[str, str]]:
+        """Pair the other configurations with the baseline if `a` or `b` is the baseline of this run.
+
+        Their tests count in the correction for many tests, so that a pair has one verdict wherever it is shown.
+        """
+        baseline = None if self.metadata is None else self.metadata.baseline
+        if baseline not in (a, b):
+            return []
+        others = [name for name in self.configurations if name not in (a, b)]
+        return [(name, b) if b == baseline else (a, name) for name in others]
+
     def for_configuration(self, configuration: str) -> EvalReport:
         """Return the report of one configuration."""
         self._require_configuration(configuration)

@@ -25,13 +25,13 @@ class ReportFormat(NamedTuple):
     Its optional attributes are `extension`, the file extension (default: the format's name), and `signature`, a regular
     expression that matches the start of its files; without a signature, an existing file is not replaced. A format with
     `folder = True` has a method `save(report, folder)`, which writes several files. If the class or function has a
-    parameter `verdict`, it receives the verdict of a gate or of thresholds, in Markdown; `options` are the values of
-    its other parameters by name.
+    parameter `verdict`, it receives the verdict of a gate or of thresholds, in Markdown; if it has a parameter `cards`,
+    the cards of the run's judges, as mappings. `options` are the values of its other parameters by name.
     """
 
     name: str
     plugin: Any
-    options: Mapping[str, str] = {}
+    options: Mapping[str, Any] = {}
 
     @property
     def is_folder(self) -> bool:

@@ -7,14 +7,14 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from html import escape
 from importlib import resources
 from itertools import permutations
 from typing import Any
 
-from proctor.comparison.compare import compare
+from proctor.comparison.compare import compare_all
 from proctor.comparison.report import EvalReport
 from proctor.errors import ProctorError, UsageError
 from proctor.records import codec
@@ -52,6 +52,10 @@ class HTMLReporter:
     extension = "html"
     signature = r"<!doctype html>\s*<html[^>]* data-proctor-report"
 
+    def __init__(self, cards: Sequence[Mapping[str, Any]] | None = None) -> None:
+        """`cards` are the cards of the run's judges; without them, the report says where to find them."""
+        self._cards = cards
+
     def generate(self, report: EvalReport) -> str:
         """Return the report as text."""
         return b"".join(self._chunks(report)).decode()
@@ -74,11 +78,16 @@ class HTMLReporter:
             '<meta name="referrer" content="no-referrer">\n'
             f"<title>{escape(name)} – Proctor</title>\n<style>{style}</style>\n</head>\n<body>\n"
         ).encode(errors="backslashreplace")
-        for path, page in list_pages(report):
+        for path, page in self._list_pages(report):
             data = encode_block(codec.encode_any_text(page))
             script_block = f'<script type="{DATA_TYPE}" data-path="{escape(path)}">{data}</script>\n'
             yield script_block.encode(errors="backslashreplace")
         yield f'<script type="module">{script}</script>\n</body>\n</html>\n'.encode()
+
+    def _list_pages(self, report: EvalReport) -> Iterator[tuple[str, Any]]:
+        yield from list_pages(report)
+        if self._cards is not None:
+            yield f"runs/{report.run_id}/cards", {"cards": self._cards}
 
 
 def encode_block(data: bytes) -> str:
@@ -144,7 +153,9 @@ def _comparison_pages(report: EvalReport) -> list[dict[str, Any]]:
     for a, b in permutations(names, 2):
         new, reference = (comparisons.ComparedSide(report, name) for name in (a, b))
         numbers = sides[a], sides[b]
-        pages.append(comparisons.comparison_page(compare(*numbers), new, reference, numbers))
+        siblings = [(sides[first], sides[second]) for first, second in report.pair_siblings(a, b)]
+        comparison = compare_all([numbers, *siblings])[0]
+        pages.append(comparisons.comparison_page(comparison, new, reference, numbers))
     return pages
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -34,6 +35,19 @@ def list_judges(history: History, run: RunMetadata) -> list[str]:
 def describe_states(history: History, run: RunMetadata) -> list[str]:
     """Return one line for each judge of a run: the state of its card."""
     return [describe_state(read_state(history, run, name)) for name in list_judges(history, run)]
+
+
+def list_cards(history: History, run: RunMetadata) -> list[dict[str, Any]]:
+    """Return the cards of a run's judges and of its labelled evaluators, as the viewer shows them."""
+    names = list_judges(history, run)
+    if any(not label.evaluator for label in history.labels(run_id=run.run_id)):
+        names.append("")
+    fields = ("evaluator", "state", "reason", "fix", "n", "agreement", "rate")
+    return [
+        {field: getattr(card, field) for field in fields}
+        | {"worth": describe_worth(card), "labels": describe_draws(card) if card.labels else ""}
+        for card in (read_state(history, run, name) for name in names)
+    ]
 
 
 def describe_state(card: JudgeCard) -> str:

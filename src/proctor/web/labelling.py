@@ -13,8 +13,7 @@ from proctor.errors import ConfigError, HistoryError, UsageError
 from proctor.ports import History
 from proctor.records.label import Strategy
 from proctor.records.run import RunMetadata
-from proctor.validity.cards import read_state
-from proctor.validity.describe_card import describe_draws, describe_worth, list_judges
+from proctor.validity.describe_card import list_cards
 from proctor.validity.drawing import DrawnOutput, digest_output
 from proctor.validity.labelling import LabelSession
 from proctor.wiring.compare_runs import open_report
@@ -92,18 +91,7 @@ class LabelPages:
     def list_cards(self, reference: str) -> dict[str, Any]:
         """Return the cards of a run's judges and of its labelled evaluators."""
         run = self._find_run(reference)
-        names = list_judges(self._history, run)
-        if any(not label.evaluator for label in self._history.labels(run_id=run.run_id)):
-            names.append("")
-        cards = [read_state(self._history, run, name) for name in names]
-        fields = ("evaluator", "state", "reason", "fix", "n", "agreement", "rate")
-        return {
-            "cards": [
-                {f: getattr(card, f) for f in fields}
-                | {"worth": describe_worth(card), "labels": describe_draws(card) if card.labels else ""}
-                for card in cards
-            ]
-        }
+        return {"cards": list_cards(self._history, run)}
 
     def _find_run(self, reference: str) -> RunMetadata:
         run = open_report(reference, self._history).report.metadata

@@ -17,7 +17,7 @@ from proctor.reports.pages import comparisons, runs, samples
 from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page
 from proctor.version import VERSION
 from proctor.web.labelling import LabelPages
-from proctor.wiring.compare_runs import AT, OpenedRun, compare_sides, open_report
+from proctor.wiring.compare_runs import AT, OpenedRun, check_pair, compare_sides, open_report
 from proctor.wiring.open_history import current_status, load_report
 from proctor.wiring.registry import Registry
 
@@ -143,6 +143,9 @@ class Pages:
         if opened is None or opened.is_live:
             opened = _OpenedReport(load_report(self._history, run_id))
             _keep_last(self._reports, run_id, opened)
+        else:
+            # A run may be deleted while its pages are kept.
+            self._history.find(run_id)
         self._reports.move_to_end(run_id)
         return opened
 
@@ -154,10 +157,13 @@ class Pages:
         for side in (first, second):
             if len(side.configurations) != 1:
                 side.report.side()  # Raises an error that lists the configurations.
-        labels = _name_sides(first, second)
-        numbers = first.side(first.configurations[0], labels[0]), second.side(second.configurations[0], labels[1])
-        [comparison] = compare_sides([numbers])
+        check_pair(first, second)
         a, b = (comparisons.ComparedSide(s.report, s.configurations[0]) for s in (first, second))
+        labels = _name_sides(first, second)
+        numbers = first.side(a.configuration, labels[0]), second.side(b.configuration, labels[1])
+        is_same_run = first.report.run_id == second.report.run_id
+        siblings = first.report.pair_siblings(a.configuration, b.configuration) if is_same_run else []
+        comparison = compare_sides([numbers, *((first.side(x), second.side(y)) for x, y in siblings)])[0]
         page = comparisons.comparison_page(comparison, a, b, numbers)
         if all(side.report.metadata and side.report.metadata.status not in LIVE for side in (a, b)):
             _keep_last(self._comparisons, names, page)

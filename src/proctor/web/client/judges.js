@@ -15,7 +15,7 @@ export async function renderJudgesPage(address) {
   const trail = [{ text: summary.name, href: makeLink(["runs", runId]) }, { text: "judges" }];
   const names = Object.keys(payload.judges ?? {});
   const cards = h("div");
-  const ready = () => source.home === "server" && loadCards(cards, runId);
+  const ready = () => loadCards(cards, runId);
   if (!names.length && !payload.pairs?.length)
     return {
       title: "Judges",
@@ -52,6 +52,11 @@ export async function renderJudgesPage(address) {
 
 /** Load the cards of the judges of a run into an element, or that of one evaluator. */
 export async function loadCards(element, runId, evaluator) {
+  if (!source.has(`${joinPath("runs", runId)}/cards`)) {
+    const note = "This file has no cards of judges. A file that proctor report writes has them.";
+    replaceContent(element, h("p", { class: "quiet" }, note));
+    return;
+  }
   replaceContent(element, loadingState("Loading cards…"));
   try {
     const payload = await source.get(`${joinPath("runs", runId)}/cards`);
@@ -59,7 +64,8 @@ export async function loadCards(element, runId, evaluator) {
     const empty = h("p", { class: "quiet" }, "No evaluator of this run asks a model or has labels.");
     const all = h("p", null, h("a", { href: makeLink(["label", runId]) }, "Label outputs of this run"));
     const list = h("div", { class: "card-list" }, cards.map((card) => renderCard(runId, card)));
-    replaceContent(element, section("Cards", cards.length ? list : [empty, evaluator === undefined && all]));
+    const canLabel = evaluator === undefined && source.home === "server";
+    replaceContent(element, section("Cards", cards.length ? list : [empty, canLabel && all]));
   } catch (error) {
     replaceContent(element, errorState(error, () => loadCards(element, runId, evaluator)));
   }
@@ -84,11 +90,12 @@ function renderCard(runId, { evaluator, state, reason, fix, n, labels, agreement
     facts.length > 0 && h("p", { class: "quiet" }, facts.join(" · ")),
     reason && n > 0 && h("p", { class: "prose" }, `This card ${state === "cannot tell" ? state : `is ${state}`}: ${reason}.`),
     fix && h("p", null, h("strong", null, "Fix: "), markCommand(fix)),
-    h(
-      "p",
-      null,
-      h("a", { href: makeLink(["label", runId], { evaluator }) }, `Label outputs for ${evaluator || "the overall verdict"}`),
-    ),
+    source.home === "server" &&
+      h(
+        "p",
+        null,
+        h("a", { href: makeLink(["label", runId], { evaluator }) }, `Label outputs for ${evaluator || "the overall verdict"}`),
+      ),
   );
 }
 
