@@ -107,7 +107,7 @@ def test_the_answer_where_there_is_nothing_to_tell() -> None:
         "Not enough evidence that new and main differ: pass_rate 75.0% vs. 75.0%, 0.0 points "
         "(n = 4, 95% interval -65.3 to +65.3, p = 1); about "
     )
-    assert few.answer.endswith(" more samples would decide it.")
+    assert few.answer.endswith(" more samples would rule out more than ±1.0 points.")
     same = compare(passes("new", *[1] * 300), passes("main", *[1] * 300))
     assert same.answer == (
         "new and main show no relevant difference: pass_rate 100.0% vs. 100.0%, "

@@ -96,7 +96,7 @@ def describe_code_change(evaluator: EvaluatorSpec) -> str:
     """Describe what may differ in an evaluator with equal options: its code, or a function it calls."""
     texts = (value for value in evaluator.parameters.values() if isinstance(value, str))
     function = next((text for text in texts if text.startswith("python:")), "")
-    return f"the code{f' of {function}' if function else ''}, or code that it uses"
+    return f"the code{f' of {function}' if function else ''}, or code or values that it uses"
 
 
 class EvaluatorChanges(NamedTuple):

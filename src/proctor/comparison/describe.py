@@ -59,7 +59,10 @@ def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
         limit = _format_size(delta.kind, delta.min_difference)
         return f"{a} and {b} show no relevant difference: {figures}; more than ±{limit} is unlikely."
     if delta.verdict == "not enough evidence":
-        needed = _describe_needed(delta.more_samples, delta.paired) if delta.more_samples else ""
+        # Equal values can only be decided one way.
+        limit = _format_size(delta.kind, delta.min_difference)
+        purpose = "decide it" if delta.absolute else f"rule out more than ±{limit}"
+        needed = _describe_needed(delta.more_samples, delta.paired, purpose) if delta.more_samples else ""
         return f"Not enough evidence that {a} and {b} differ: {figures}{needed}."
     if delta.verdict == NOT_COMPARABLE:
         reason = f"; {DIFFERENT_MOMENTS}" if has_different_moments(delta) else ""
@@ -72,10 +75,10 @@ def _describe_values(name: str, a: float | None, b: float | None, kind: Kind) ->
     return f"{name} {formatting.format_value(a, kind, name)} vs. {formatting.format_value(b, kind, name)}"
 
 
-def _describe_needed(more: int, is_paired: bool) -> str:
+def _describe_needed(more: int, is_paired: bool, purpose: str = "decide it") -> str:
     noun = "sample" if more == 1 else "samples"
     side = "" if is_paired else " on each side"
-    return f"; about {formatting.format_estimate(more)} more {noun}{side} would decide it"
+    return f"; about {formatting.format_estimate(more)} more {noun}{side} would {purpose}"
 
 
 def _describe_certainty(delta: MetricDelta, tests: int) -> Iterator[str]:
