@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import webbrowser
+from types import SimpleNamespace
+from unittest.mock import Mock
+
 import pytest
 
 from tests.cli.project import Project
@@ -77,6 +81,10 @@ def test_a_mailbox_in_memory_is_rejected(project: Project, run_id: str, command:
         (("compare", "latest", "exam", "--flips", "-3"), "--flips must be an integer, 0 or more, got -3"),
         (("submit", "eval.yaml", "--sample", "q1"), "--sample is an option of `proctor run`; proctor submit --help"),
         (("view", "--port", "99999"), "Fix: write --port 8700"),
+        (("view", "--history", "nosuch.db"), "history not found: nosuch.db\nFix: check the path; `proctor runs` lists"),
+        (("view", "--history", ".proctor/histroy.db"), "Fix: did you mean '.proctor/history.db'?"),
+        (("gate", "latest", "--baseline", "exma"), "unknown baseline or run 'exma'\nFix: did you mean 'exam'?"),
+        (("gate", "latest", "--baseline", "x"), "to use the latest run (exam): proctor baseline set x 2"),
         (("models", "list", "minilm"), "proctor models pull minilm"),
         (("init", "app.py"), "'app.py' is a file"),
     ],
@@ -98,3 +106,13 @@ def test_a_history_in_a_missing_place_has_a_fix(project: Project) -> None:
     assert result.code == 3
     assert "[Errno" not in result.err
     assert "Fix: " in result.err
+
+
+def test_a_viewer_of_an_empty_history_says_how_to_fill_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts, because a first run may follow; without a browser, it says so."""
+    monkeypatch.setattr("proctor.cli.view.make_server", lambda _: SimpleNamespace(run=lambda sockets: None))
+    monkeypatch.setattr("webbrowser.get", Mock(side_effect=webbrowser.Error))
+    result = project.proctor("view", "--open", "--port", "0")
+    assert result.code == 0
+    assert "no runs in .proctor/history.db; `proctor run eval.yaml` stores one" in result.out
+    assert "no browser can be opened from here: leave out --open" in result.err

@@ -7,6 +7,7 @@ import pytest
 from tests.cli.project import Project
 
 NO_IDS = '{"input": "word 1", "expected": "WORD 1"}\n{"input": "word 2", "expected": "WORD 2"}\n'
+RECORDS = "dataset: {}\ntarget: app.py:shout\nevaluators: [contains]\n"
 HTTP = """dataset: data.jsonl
 target: {http: "http://127.0.0.1:9/x", body: {m: $inptu}, response: a}
 evaluators: [contains]
@@ -110,11 +111,23 @@ def test_skipped_samples_have_a_reason_and_a_fix(project: Project) -> None:
             "dataset: data.jsonl\ntarget: ap.py:shout\nevaluators: [contans]\n",
             "bad.yaml: the evaluation has 2 problems",
         ),
+        (RECORDS.format("dta.json"), "file or folder not found: dta.json (bad.yaml:1) Fix: did you mean 'data.jsonl'?"),
+        (
+            RECORDS.format("logs"),
+            ".jsonl, .ndjson Fix: choose other files, for example: dataset: {path: logs, pattern: '*.log'}",
+        ),
+        (RECORDS.format("noid.jsonl"), "or generate ids: dataset: {path: noid.jsonl, generate_ids: true}"),
+        (RECORDS.format("[{input: a}]"), "item 0: id is missing Fix: give every sample an id: {id: a, input: …}"),
+        (RECORDS.format("noid.csv"), "map a column to it: dataset: {path: noid.csv, mapping: {question: input}};"),
+        (RECORDS.format("{path: data.jsonl, format: auto}"), "add dataset: {path: data.jsonl, format: NAME}, one of:"),
         (HTTP, "target (bad.yaml:2): the body has the placeholder $inptu"),
     ],
 )
 def test_errors_after_parsing_name_the_eval_file(project: Project, text: str, message: str) -> None:
     """The file and the line of the key."""
+    (project.folder / "logs").mkdir()
+    project.write("noid.jsonl", NO_IDS)
+    project.write("noid.csv", "question,answer\na,b\n")
     project.write("bad.yaml", text)
     result = project.proctor("run", "bad.yaml")
     assert result.code == 2
