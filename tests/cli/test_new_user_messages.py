@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.cli.project import Project
@@ -147,6 +149,15 @@ def test_a_placeholder_may_be_a_key_that_some_samples_lack(project: Project) -> 
     project.write("http.yaml", HTTP)
     result = project.proctor("run", "http.yaml", "--json")
     assert result.json["errors"] == 2
+
+
+def test_a_quiet_run_prints_the_whole_fix_of_an_error(project: Project) -> None:
+    """However long the message before it is."""
+    project.write("app.py", f"def shout(text):\n    raise ValueError({'word ' * 200 + chr(10) + 'Fix: start it'!r})\n")
+    error = project.proctor("run", "eval.yaml", "-q").err
+    assert re.search(
+        r"first error: s0: (word )+…\nFix: start it; for all errors: proctor show \S+ --outcome error", error
+    )
 
 
 @pytest.mark.parametrize(
