@@ -156,7 +156,7 @@ def test_a_quiet_run_prints_the_whole_fix_of_an_error(project: Project) -> None:
     project.write("app.py", f"def shout(text):\n    raise ValueError({'word ' * 200 + chr(10) + 'Fix: start it'!r})\n")
     error = project.proctor("run", "eval.yaml", "-q").err
     assert re.search(
-        r"first error: s0: (word )+…\nFix: start it; for all errors: proctor show \S+ --outcome error", error
+        r"first error: s0: (word )+.*…[^\n]*\nFix: start it; for all errors: proctor show \S+ --outcome error", error
     )
 
 
