@@ -85,6 +85,11 @@ def test_a_mailbox_in_memory_is_rejected(project: Project, run_id: str, command:
         (("view", "--history", ".proctor/histroy.db"), "Fix: did you mean '.proctor/history.db'?"),
         (("gate", "latest", "--baseline", "exma"), "unknown baseline or run 'exma'\nFix: did you mean 'exam'?"),
         (("gate", "latest", "--baseline", "x"), "to use the latest run (exam): proctor baseline set x 2"),
+        (("gate", "latest", "--fail-under", "1", "--require-card", "2"), "Fix: write --require-card 0.6"),
+        (("gate", "eval.ymal", "--baseline", "exam"), "unknown run 'eval.ymal'\nFix: did you mean 'eval.yaml'?"),
+        (("show", "eval.yaml"), "this is a file; run it, and name the run that it stores: proctor run eval.yaml"),
+        (("plan",), "Fix: write proctor plan latest, or proctor plan --pass-rate 80%"),
+        (("plan", "latest", "--baseline", "exam"), "two runs are named, latest and --baseline exam"),
         (("models", "list", "minilm"), "proctor models pull minilm"),
         (("init", "app.py"), "'app.py' is a file"),
     ],
@@ -116,3 +121,12 @@ def test_a_viewer_of_an_empty_history_says_how_to_fill_it(project: Project, monk
     assert result.code == 0
     assert "no runs in .proctor/history.db; `proctor run eval.yaml` stores one" in result.out
     assert "no browser can be opened from here: leave out --open" in result.err
+
+
+def test_a_plan_names_its_run_as_other_commands_do(project: Project) -> None:
+    """`proctor plan RUN` is `proctor plan --baseline RUN`."""
+    project.write("app.py", "def shout(text):\n    return text.upper() if text < 'word 3' else ''\n")
+    project.proctor("run", "eval.yaml", "-q")
+    plans = [project.proctor("plan", *run, "--margin", "20%", "--json") for run in (["exam"], ["--baseline", "exam"])]
+    assert plans[0].json["cheapest"]["samples"] > 5
+    assert plans[0] == plans[1]

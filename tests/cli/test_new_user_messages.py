@@ -171,3 +171,17 @@ def test_a_name_alone_is_not_an_evaluator(project: Project, entry: str, fix: str
     """`name` is a label; `uses` selects the evaluator."""
     project.write("eval.yaml", f"dataset: data.jsonl\ntarget: app.py:shout\nevaluators: [{entry}]\n")
     assert fix in " ".join(project.proctor("run", "eval.yaml").err.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "bad.yaml: the file is empty; an eval file is a mapping with dataset, target and evaluators"),
+        ("- {id: a, input: b}\n", "evaluators\nFix: `proctor init` writes one to start from"),
+        ("evaluators: contains\n", "bad.yaml:1: evaluators must be a list, got a string; write evaluators: [contains]"),
+    ],
+)
+def test_the_form_of_an_eval_file_is_explained(project: Project, text: str, message: str) -> None:
+    """A dataset in YAML is not suggested, because it cannot be read."""
+    project.write("bad.yaml", text)
+    assert message in project.proctor("run", "bad.yaml").err
