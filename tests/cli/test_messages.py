@@ -124,9 +124,13 @@ def test_a_viewer_of_an_empty_history_says_how_to_fill_it(project: Project, monk
 
 
 def test_a_plan_names_its_run_as_other_commands_do(project: Project) -> None:
-    """`proctor plan RUN` is `proctor plan --baseline RUN`."""
-    project.write("app.py", "def shout(text):\n    return text.upper() if text < 'word 3' else ''\n")
+    """`proctor plan RUN` is `proctor plan --baseline RUN`, and asks for samples if there are too few."""
+    rows = [f'{{"id": "{i}", "input": "{"ab"[i % 2]}", "expected": "A"}}\n' for i in range(12)]
+    project.write("data.jsonl", "".join(rows))
     project.proctor("run", "eval.yaml", "-q")
     plans = [project.proctor("plan", *run, "--margin", "20%", "--json") for run in (["exam"], ["--baseline", "exam"])]
-    assert plans[0].json["cheapest"]["samples"] > 5
+    assert plans[0].json["cheapest"]["samples"] > 12
     assert plans[0] == plans[1]
+    project.proctor("run", "eval.yaml", "-q", "--limit", "1")
+    error = project.proctor("plan", "latest").err
+    assert "verdicts on 1 sample; fewer than 10 do not show how much samples differ\nFix: run at least 10" in error

@@ -97,8 +97,8 @@ class Number(click.ParamType[float]):
         ):
             return number
         fallback = 30 if self._exclusive else 10 if self._low else 0
-        examples = (param.default, getattr(param, "flag_value", None), fallback)
-        example = next(float(x) for x in examples if isinstance(x, int | float) or str(x).replace(".", "").isdecimal())
+        values = [str(value) for value in (param.default, getattr(param, "flag_value", None), fallback)]
+        example = next(float(value) for value in values if value.replace(".", "").isdecimal())
         fix = f"write {param.opts[0]} {example:g}"
         raise ConfigError(f"must be {self._describe()}, got {shown}", where=param.opts[0], fix=fix)
 
