@@ -38,22 +38,48 @@ MISTAKES = [
 
 
 def test_mistakes_are_refused_before_anything_runs(pytester: pytest.Pytester) -> None:
-    """Each mistake is one error of the collection that names the test, without a traceback."""
-    files = {
-        f"test_{number}": f"{HEADER}\n@pytest.mark.proctor({marker})\ndef test_it({arguments}): 1 / 0\n"
+    """Each mistake of a module or a class is one error of the collection that names the test, without a traceback."""
+    tests = [
+        f"@pytest.mark.proctor({marker})\ndef test_{number}({arguments}): 1 / 0\n"
         for number, (marker, arguments, _) in enumerate(MISTAKES)
-    }
-    pytester.makepyfile(**files)
+    ]
+    pytester.makepyfile(test_all=HEADER + "\n".join(tests) + CLASS)
     result = pytester.runpytest_inprocess(*OPTIONS, "--proctor")
     text = result.stdout.str()
-    result.assert_outcomes(errors=len(MISTAKES))
+    result.assert_outcomes(errors=len(MISTAKES) + 1)
     for number, (_, _, message) in enumerate(MISTAKES):
-        assert text.count(f"test_{number}.py::test_it: ") == 1
-        assert re.search(rf"test_{number}\.py::test_it: .*{re.escape(message)}", text), message
+        assert text.count(f"test_all.py::test_{number}: ") == 1
+        assert re.search(rf"test_all\.py::test_{number}: .*{re.escape(message)}", text), message
     assert "fail_under" not in text
     assert "Traceback" not in text
     assert "ZeroDivisionError" not in text
     assert re.search(r"Fix: did you mean .*'evaluators'\? choose one of: .*dataset.*thresholds", text)
+
+
+CLASS = """
+class TestAll:
+    @pytest.mark.proctor(epoch=2, min_passes=0, min_pass_rate=90)
+    def test_it(self): 1 / 0
+"""
+
+
+def test_all_mistakes_of_a_marker_are_reported(pytester: pytest.Pytester) -> None:
+    """Each has its own fix; tests without a mistake in the same file are still found by their node id."""
+    pytester.makepyfile(test_all=HEADER + CLASS + "\ndef test_valid(): pass\n")
+    result = pytester.runpytest_inprocess(*OPTIONS, "--proctor")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "test_all.py::TestAll::test_it: the marker has 3 problems",
+            "  - unknown argument 'epoch'",
+            "    Fix: did you mean 'epochs'?*",
+            "  - min_passes must be an integer, 1 or more, got 0",
+            "    Fix: write min_passes=1, or min_pass_rate=0.8 for a share",
+            "  - min_pass_rate must be from 0 to 1, or a percentage, got 90",
+            '    Fix: write "90%" or 0.9',
+        ]
+    )
+    pytester.runpytest_inprocess(*OPTIONS, "--proctor", "test_all.py::test_valid").assert_outcomes(passed=1)
 
 
 def test_every_condition_counts(pytester: pytest.Pytester) -> None:

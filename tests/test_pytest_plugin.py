@@ -105,7 +105,7 @@ Look at them: proctor show RUN, or proctor view
         [
             "6 of 10 passed (60.0%), clustered, with fewer than 5 clusters: no interval",
             "8 of 10 must pass",
-            "  test_repeated  score 0.00",
+            "  test_repeated, epoch 1  score 0.00",
             "    reason    0 is a multiple of 3 ⏎ assert (0 % 3) (assertions)",
         ]
     )

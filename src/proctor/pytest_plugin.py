@@ -60,15 +60,34 @@ def _shorten_node_id(node_id: str) -> str:
     return "::".join([file.replace("\\", "/").rpartition("/")[2], *names])
 
 
+class _MarkerError(pytest.Collector.CollectError):
+    """A test has a wrong marker."""
+
+
+class _InvalidEval(pytest.Collector):
+    """A test with a wrong marker, which is an error of the collection."""
+
+    def __init__(self, *, error: _MarkerError, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._error = error
+
+    def collect(self) -> NoReturn:
+        raise self._error
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None or not is_selected(metafunc.config, metafunc.definition.nodeid):
         return
+    from proctor.errors import UsageError
     from proctor.wiring import pytest_evals, pytest_markers
 
     history = pytest_evals.get_history(metafunc.config)
-    samples = pytest_markers.check_marker(metafunc.definition, marker, metafunc.fixturenames, history)
+    try:
+        samples = pytest_markers.check_marker(metafunc.definition, marker, metafunc.fixturenames, history)
+    except UsageError as error:
+        raise _MarkerError(f"{metafunc.definition.nodeid}: {error}") from None
     if samples and pytest_markers.is_one_item_per_sample(marker.kwargs):
         metafunc.parametrize("sample", samples, ids=[sample.id for sample in samples])
 
@@ -83,8 +102,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
-    items = yield
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str) -> Generator[None, Any, Any]:
+    try:
+        items = yield
+    except _MarkerError as error:
+        # An error of the module would hide the wrong markers of its other tests.
+        return _InvalidEval.from_parent(collector, name=name, error=error)
     for item in items if isinstance(items, list) else ():
         # Node ids and options such as --lf select some of the items later.
         setattr(item, PLANNED, len(items))

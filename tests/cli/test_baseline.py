@@ -168,3 +168,10 @@ def test_a_rescoring_of_an_incomplete_run_is_incomplete_too(project: Project) ->
     gate = project.proctor("gate", "again", "--fail-under", "0.1")
     assert (gate.code, "failed, with 4 of 5 results; a gate needs a complete run" in gate.err) == (3, True)
     assert "; then rescore it" in gate.err
+
+
+def test_missing_values_of_several_epochs_are_trials(project: Project) -> None:
+    """The target fails on one of five samples, in each of two epochs."""
+    project.proctor("run", "eval.yaml", "-q", "--epochs", "2")
+    out = project.proctor("baseline", "set", "main", "latest").out
+    assert "warning: 2 of 10 trials have no value of" in out

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import webbrowser
+from types import SimpleNamespace
+from unittest.mock import Mock
+
 import pytest
 
 from tests.cli.project import Project
@@ -77,6 +81,15 @@ def test_a_mailbox_in_memory_is_rejected(project: Project, run_id: str, command:
         (("compare", "latest", "exam", "--flips", "-3"), "--flips must be an integer, 0 or more, got -3"),
         (("submit", "eval.yaml", "--sample", "q1"), "--sample is an option of `proctor run`; proctor submit --help"),
         (("view", "--port", "99999"), "Fix: write --port 8700"),
+        (("view", "--history", "nosuch.db"), "history not found: nosuch.db\nFix: check the path; `proctor runs` lists"),
+        (("view", "--history", ".proctor/histroy.db"), "Fix: did you mean '.proctor/history.db'?"),
+        (("gate", "latest", "--baseline", "exma"), "unknown baseline or run 'exma'\nFix: did you mean 'exam'?"),
+        (("gate", "latest", "--baseline", "x"), "to use the latest run (exam): proctor baseline set x 2"),
+        (("gate", "latest", "--fail-under", "1", "--require-card", "2"), "Fix: write --require-card 0.6"),
+        (("gate", "eval.ymal", "--baseline", "exam"), "unknown run 'eval.ymal'\nFix: did you mean 'eval.yaml'?"),
+        (("show", "eval.yaml"), "this is a file; run it, and name the run that it stores: proctor run eval.yaml"),
+        (("plan",), "Fix: write proctor plan latest, or proctor plan --pass-rate 80%"),
+        (("plan", "latest", "--baseline", "exam"), "two runs are named, latest and --baseline exam"),
         (("models", "list", "minilm"), "proctor models pull minilm"),
         (("init", "app.py"), "'app.py' is a file"),
     ],
@@ -98,3 +111,26 @@ def test_a_history_in_a_missing_place_has_a_fix(project: Project) -> None:
     assert result.code == 3
     assert "[Errno" not in result.err
     assert "Fix: " in result.err
+
+
+def test_a_viewer_of_an_empty_history_says_how_to_fill_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts, because a first run may follow; without a browser, it says so."""
+    monkeypatch.setattr("proctor.cli.view.make_server", lambda _: SimpleNamespace(run=lambda sockets: None))
+    monkeypatch.setattr("webbrowser.get", Mock(side_effect=webbrowser.Error))
+    result = project.proctor("view", "--open", "--port", "0")
+    assert result.code == 0
+    assert "no runs in .proctor/history.db; `proctor run eval.yaml` stores one" in result.out
+    assert "no browser can be opened from here: leave out --open" in result.err
+
+
+def test_a_plan_names_its_run_as_other_commands_do(project: Project) -> None:
+    """`proctor plan RUN` is `proctor plan --baseline RUN`, and asks for samples if there are too few."""
+    rows = [f'{{"id": "{i}", "input": "{"ab"[i % 2]}", "expected": "A"}}\n' for i in range(12)]
+    project.write("data.jsonl", "".join(rows))
+    project.proctor("run", "eval.yaml", "-q")
+    plans = [project.proctor("plan", *run, "--margin", "20%", "--json") for run in (["exam"], ["--baseline", "exam"])]
+    assert plans[0].json["cheapest"]["samples"] > 12
+    assert plans[0] == plans[1]
+    project.proctor("run", "eval.yaml", "-q", "--limit", "1")
+    error = project.proctor("plan", "latest").err
+    assert "verdicts on 1 sample; fewer than 10 do not show how much samples differ\nFix: run at least 10" in error

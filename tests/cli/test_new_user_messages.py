@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.cli.project import Project
 
 NO_IDS = '{"input": "word 1", "expected": "WORD 1"}\n{"input": "word 2", "expected": "WORD 2"}\n'
+RECORDS = "dataset: {}\ntarget: app.py:shout\nevaluators: [contains]\n"
 HTTP = """dataset: data.jsonl
 target: {http: "http://127.0.0.1:9/x", body: {m: $inptu}, response: a}
 evaluators: [contains]
@@ -110,11 +113,23 @@ def test_skipped_samples_have_a_reason_and_a_fix(project: Project) -> None:
             "dataset: data.jsonl\ntarget: ap.py:shout\nevaluators: [contans]\n",
             "bad.yaml: the evaluation has 2 problems",
         ),
+        (RECORDS.format("dta.json"), "file or folder not found: dta.json (bad.yaml:1) Fix: did you mean 'data.jsonl'?"),
+        (
+            RECORDS.format("logs"),
+            ".jsonl, .ndjson Fix: choose other files, for example: dataset: {path: logs, pattern: '*.log'}",
+        ),
+        (RECORDS.format("noid.jsonl"), "or generate ids: dataset: {path: noid.jsonl, generate_ids: true}"),
+        (RECORDS.format("[{input: a}]"), "item 0: id is missing Fix: give every sample an id: {id: a, input: …}"),
+        (RECORDS.format("noid.csv"), "map a column to it: dataset: {path: noid.csv, mapping: {question: input}};"),
+        (RECORDS.format("{path: data.jsonl, format: auto}"), "add dataset: {path: data.jsonl, format: NAME}, one of:"),
         (HTTP, "target (bad.yaml:2): the body has the placeholder $inptu"),
     ],
 )
 def test_errors_after_parsing_name_the_eval_file(project: Project, text: str, message: str) -> None:
     """The file and the line of the key."""
+    (project.folder / "logs").mkdir()
+    project.write("noid.jsonl", NO_IDS)
+    project.write("noid.csv", "question,answer\na,b\n")
     project.write("bad.yaml", text)
     result = project.proctor("run", "bad.yaml")
     assert result.code == 2
@@ -136,6 +151,15 @@ def test_a_placeholder_may_be_a_key_that_some_samples_lack(project: Project) -> 
     assert result.json["errors"] == 2
 
 
+def test_a_quiet_run_prints_the_whole_fix_of_an_error(project: Project) -> None:
+    """However long the message before it is."""
+    project.write("app.py", f"def shout(text):\n    raise ValueError({'word ' * 200 + chr(10) + 'Fix: start it'!r})\n")
+    error = project.proctor("run", "eval.yaml", "-q").err
+    assert re.search(
+        r"first error: s0: (word )+.*…[^\n]*\nFix: start it; for all errors: proctor show \S+ --outcome error", error
+    )
+
+
 @pytest.mark.parametrize(
     ("entry", "fix"),
     [
@@ -147,3 +171,17 @@ def test_a_name_alone_is_not_an_evaluator(project: Project, entry: str, fix: str
     """`name` is a label; `uses` selects the evaluator."""
     project.write("eval.yaml", f"dataset: data.jsonl\ntarget: app.py:shout\nevaluators: [{entry}]\n")
     assert fix in " ".join(project.proctor("run", "eval.yaml").err.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "bad.yaml: the file is empty; an eval file is a mapping with dataset, target and evaluators"),
+        ("- {id: a, input: b}\n", "evaluators\nFix: `proctor init` writes one to start from"),
+        ("evaluators: contains\n", "bad.yaml:1: evaluators must be a list, got a string; write evaluators: [contains]"),
+    ],
+)
+def test_the_form_of_an_eval_file_is_explained(project: Project, text: str, message: str) -> None:
+    """A dataset in YAML is not suggested, because it cannot be read."""
+    project.write("bad.yaml", text)
+    assert message in project.proctor("run", "bad.yaml").err

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import click
+import msgspec
 import pytest
 
+from proctor import SQLiteHistory
 from proctor.cli.main import COMMANDS, run_cli
 from tests.cli.project import EVAL, Project
 from tests.tables import each_row
@@ -44,10 +46,6 @@ def test_an_empty_history_says_so_and_stays_absent(project: Project) -> None:
 
 def test_a_killed_run_is_shown_as_interrupted(project: Project, run_id: str) -> None:
     """A run with the status running that no process works on is shown as interrupted."""
-    import msgspec
-
-    from proctor import SQLiteHistory
-
     history = SQLiteHistory(".proctor/history.db")
     history.update(msgspec.structs.replace(history.find(run_id), status="running"))
     assert "interrupted" in project.proctor("runs").out
@@ -184,10 +182,6 @@ def test_the_demo_runs_and_says_what_next(project: Project, monkeypatch: pytest.
 
 def test_a_killed_run_can_be_looked_at(project: Project, run_id: str) -> None:
     """A run that never came to its end is shown as interrupted, with metrics over what there is."""
-    import msgspec
-
-    from proctor import SQLiteHistory
-
     history = SQLiteHistory(".proctor/history.db")
     history.update(msgspec.structs.replace(history.find(run_id), status="running"))
     result = project.proctor("show", run_id)
@@ -264,3 +258,11 @@ def test_main_exits_with_the_code() -> None:
         main(["--version"])
     assert exit_.value.code == 0
     assert run_cli(["run", "--no-such-option"]) == 2
+
+
+def test_a_killed_and_resumed_run_says_what_its_duration_leaves_out(project: Project, run_id: str) -> None:
+    """A killed run cannot store how long it ran."""
+    history = SQLiteHistory(project.folder / ".proctor/history.db")
+    history.update(msgspec.structs.replace(history.find(run_id), status="running", duration_seconds=0.0))
+    resumed = project.proctor("run", "eval.yaml", "--resume", run_id)
+    assert "the run was killed and resumed: its duration leaves out" in " ".join(resumed.out.split())

@@ -100,6 +100,17 @@ def test_compare_by_prints_the_correction(runs: Project) -> None:
     assert slices["slices"][0]["deltas"]["pass_rate"]["absolute"] == 0.5
 
 
+def test_evaluators_equal_to_the_pass_rate_are_named(runs: Project) -> None:
+    """Their rows would repeat it, so the legend names them."""
+    runs.proctor("run", "-q", "-e", "contains", "-e", "exact_match", "--name", "two")
+    names = "contains.pass_rate, exact_match.pass_rate"
+    assert f"equal to pass_rate in all slices and left out: {names}" in squeeze(
+        runs.proctor("show", "two", "--by", "topic")
+    )
+    compared = squeeze(runs.proctor("compare", "two@large", "two@small", "--by", "topic"))
+    assert "left out where they equal a row of their slice: contains, exact_match; number of common" in compared
+
+
 def test_compare_by_is_in_the_markdown(runs: Project) -> None:
     """The Markdown file has the table of slices too."""
     assert runs.proctor("compare", "first@large", "first@small", "--by", "topic", "--markdown", "c.md").code == 0

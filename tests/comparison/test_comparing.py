@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -325,3 +327,21 @@ def test_epochs_of_few_samples_have_no_interval_in_reports_and_comparisons() -> 
         intervals = (new.metrics["pass_rate"].interval, delta.a_interval, delta.b_interval)
         assert [interval is not None for interval in intervals] == [has_interval] * 3
         assert any("fewer than 5 clusters" in note for note in comparison.notes) is not has_interval
+
+
+def test_a_rate_over_epochs_has_the_interval_of_its_report() -> None:
+    """One number, one interval: in the report, in a comparison of all samples or a slice, in a ranking."""
+    samples = [Sample(str(i), "a", "A", metadata={"kind": str(i % 2)}) for i in range(12)]
+    outputs = itertools.cycle("AABABBAAAAB")
+    options: dict[str, Any] = {"epochs": 3, "concurrency": 1, "history": False}
+    new = evaluate(lambda _: next(outputs), samples, ["exact_match"], **options)
+    slices = {part.label: part.metrics["default"]["pass_rate"] for part in new.by("kind")}
+    assert new.rank_by("pass_rate").places[0].interval == new.metrics["pass_rate"].interval
+    for reported, shared in ((new.metrics["pass_rate"], samples), (slices["0"], samples[::2])):
+        old = evaluate(str.upper, shared, ["exact_match"], **options)
+        comparison = compare(new.side(), old.side())
+        assert reported.interval is not None
+        for delta in (comparison.metrics["pass_rate"], comparison.scores["exact_match"]):
+            assert delta.a_interval == reported.interval
+            assert reported.value is not None
+            assert math.isclose(delta.a or 0.0, reported.value)

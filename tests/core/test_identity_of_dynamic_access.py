@@ -5,6 +5,7 @@ Each case is one project. Its prompts are edited, and the target is examined bef
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ HEAD = """
 import builtins, glob, importlib, importlib.metadata, importlib.resources, importlib.util
 import inspect, operator, os, pkgutil, runpy, sys
 from importlib import import_module, import_module as load, resources
+import zlib
 from pathlib import Path
 HERE = Path(__file__).parent
 NAME = 'prompts'
@@ -268,6 +270,7 @@ def answer(q):
 """,
     "a class with __call__": """
 import dataclasses, re, sys
+import zlib
 from pathlib import Path
 PATTERN = re.compile("a+")
 @dataclasses.dataclass
@@ -393,3 +396,49 @@ def test_a_constant_with_other_values_than_files_has_a_warning(tmp_path: Path) -
     file = tmp_path / "app_that_may_pick.py"
     file.write_text("PLACES = [None, 'a.txt']\ndef answer(q): return open(PLACES[len(q)]).read()")
     assert compute_identity([import_object(f"{file}:answer")])[1] == ("files whose names are computed (in answer)",)
+
+
+PREAMBLE = """import os, shutil, tempfile
+import zlib
+from pathlib import Path
+HERE = Path(__file__).parent
+WRITE, READ = "a", "r"
+def save(text, mode="w"):
+    with open("state.txt", mode) as file: file.write(text)
+"""
+MODE = "mode = '{}' if q else '{}'\n    "
+# Ways to write a file whose name is a constant, other than `open` with a constant mode.
+WRITERS = [
+    "fd, part = tempfile.mkstemp()\n    os.write(fd, b'x')\n    os.replace(part, 'state.txt')",
+    "from os import rename as put\n    put(q, HERE / 'state.txt')",
+    "part = HERE / 'part.tmp'\n    part.write_text(q)\n    part.replace(HERE / 'state.txt')",
+    "Path(q).rename('state.txt')",
+    "shutil.move(q, dst='state.txt')",
+    "q.to_csv('state.txt', index=False)",
+    MODE.format("a", "w") + "open('state.txt', mode).write(q)",
+    MODE.format("a", "w") + "open('state.txt', mode=mode).write(q)",
+    MODE.format("a", "w") + "(HERE / 'state.txt').open(mode).write(q)",
+    "open('state.txt', WRITE).write(q)",
+    "save(q)",
+]
+READERS = [
+    MODE.format("rb", "r") + "return open('state.txt', mode).read()",
+    MODE.format("rb", "r") + "return (HERE / 'state.txt').open(mode).read()",
+    "return open('state.txt', READ).read()",
+    "shutil.copy('state.txt', os.devnull)",
+    "return Path('state.txt').read_text().replace('state.txt', q)",
+    "os.replace(q, 'other.txt')\n    return open('state.txt').read()",
+]
+
+
+@each_row(("body", "is_written"), [*((body, True) for body in WRITERS), *((body, False) for body in READERS)])
+def test_a_file_counts_unless_the_code_writes_it(body: str, is_written: bool, tmp_path: Path) -> None:
+    """A target that replaces its own file can be resumed, with a warning; a file that it reads is covered."""
+    file, state = tmp_path / f"app_{zlib.crc32(body.encode())}.py", tmp_path / "state.txt"
+    file.write_text(f"{PREAMBLE}def answer(q):\n    {body}\n")
+    looks = []
+    for content in ("one", "two, longer"):
+        state.write_text(content)
+        looks.append(compute_identity([import_object(f"{file}:answer")]))
+    assert (looks[0][0] == looks[1][0]) is is_written
+    assert any("the file state.txt, which it may write" in phrase for phrase in looks[0][1]) is is_written

@@ -174,7 +174,7 @@ def test_an_error_explains_why_nothing_can_be_read(tmp_path: Path) -> None:
         assert "--format" not in raised.value.fix  # no format would help
     with pytest.raises(DatasetError, match="the first record is an empty object") as raised:
         list(SessionFiles(put(tmp_path / "x", "braces.jsonl", "{}\n{}\n")))
-    assert "add --format with one of: " in raised.value.fix
+    assert "add --format NAME, one of: " in raised.value.fix
     with pytest.raises(DatasetError, match=r"the file contains no codex session \(1 × mapping with a\)"):
         list(SessionFiles(put(tmp_path / "x", "o.json", '{"a": 1}'), "codex"))
 

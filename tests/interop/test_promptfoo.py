@@ -137,12 +137,26 @@ def test_a_missing_file_of_tests_is_an_error(tmp_path: Path) -> None:
     assert len(read_config(tmp_path, None).samples) == 1
 
 
-def test_a_file_with_missing_rows_is_incomplete(tmp_path: Path) -> None:
-    """Its statistics count ten results, and it has one."""
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"stats": {"successes": 6, "failures": 3, "errors": 1}},
+        {
+            "prompts": [
+                {"metrics": {"testPassCount": 4, "testFailCount": 1}},
+                {"metrics": {"testPassCount": 2, "testFailCount": 2, "testErrorCount": 1}},
+            ]
+        },
+    ],
+    ids=lambda counts: next(iter(counts)),
+)
+def test_a_file_with_missing_rows_is_incomplete(tmp_path: Path, counts: dict[str, Any]) -> None:
+    """Its statistics, or the metrics of its prompts, count ten results, and it has one."""
     path = tmp_path / "results.json"
-    statistics = {"successes": 6, "failures": 3, "errors": 1}
-    path.write_text(json.dumps({"results": {"results": [promptfoo_row(0, 0)], "stats": statistics}}))
-    assert read_file(path, "promptfoo").runs[0].total == 10
+    path.write_text(json.dumps({"results": {"results": [promptfoo_row(0, 0)], **counts}}))
+    run = read_file(path, "promptfoo").runs[0]
+    assert run.total == 10
+    assert run.reported == {"passed": 6, "failed": 3, "errors": 1}
 
 
 def test_a_named_metric_has_the_verdict_of_its_assertions(tmp_path: Path) -> None:

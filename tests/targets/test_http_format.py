@@ -109,8 +109,9 @@ def test_placeholders_take_values_of_any_type_options_and_keys_of_the_input(endp
     assert endpoint.received == [
         {"all": {"question": "why", "n": 2}, "q": "Q: why?", "t": 0.5, "id": "s1", "price": "$5", "n": [1, None]}
     ]
-    assert target.check_options({"temperature": 1, "top_p": 1}) == [
-        "the body does not use the option 'top_p'; write $top_p where it belongs"
+    assert target.check_options({"temperature": 1, "top_p": 1, "questions": 1}) == [
+        "the body does not use the option 'top_p'; write $top_p where it belongs",
+        "the body does not use the option 'questions'; write $questions instead of $question",
     ]
 
 
@@ -220,6 +221,10 @@ def test_wrong_settings_are_refused_before_the_run() -> None:
         assert message in str(caught.value)
     with pytest.raises(TargetError, match=r"has the placeholder \$question.*\nFix: .*\$input is the whole input"):
         ask(HttpTarget("http://localhost:1/chat", body={"q": "$question"}))
+    with pytest.raises(
+        TargetError, match=r"placeholders \$a and \$stile.*\nFix: .* \$stile: did you mean 'style'\? \$input"
+    ):
+        ask(HttpTarget("http://localhost:1/chat", body=["$stile", "$a"]), {"style": "formal"})
     with pytest.raises(TargetError, match="some keys are unknown"):
         as_target({"http": {"url": "http://localhost:1/chat", "responce": "a"}})
 

@@ -499,6 +499,8 @@ def test_a_card_lists_the_mistakes_of_the_judge(history: SQLiteHistory, tmp_path
     skipped = label(history, "s040", None, skipped=True)
     digest = digest_evaluator(history.find("latest"), "judge")
     labels = [*right, wrong, *disputed, skipped]
+    unlabelled = run_command("judge", "card", "judge", "--mistakes", cwd=tmp_path).stdout
+    assert re.search(r"Fix: proctor label .*\n\nIts mistakes are unknown: no output has a label for this", unlabelled)
     history.add_labels([msgspec.structs.replace(each, evaluator_digest=digest) for each in labels])
     shown = run_command("judge", "card", "judge", "--mistakes", cwd=tmp_path).stdout
     run_id = history.find("latest").run_id

@@ -126,7 +126,7 @@ def test_a_baseline_with_two_configurations_is_chosen_by_its_address(
 @pytest.mark.parametrize(
     ("arguments", "fix"),
     [
-        ([], "add --baseline RUN or --pass-rate 80%"),
+        ([], "write proctor plan latest, or proctor plan --pass-rate 80%"),
         (["--pass-rate", "1"], "write --pass-rate 80%"),
         (["--pass-rate", "80%", "--margin", "0"], "write --margin 2%"),
         (["--pass-rate", "80%", "--power", "100%"], "write --power 80%"),

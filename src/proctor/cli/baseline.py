@@ -87,7 +87,7 @@ def _describe_gap(metric: str, gap: Gap) -> Iterator[str]:
         yield gap.describe("this run")
     elif gap.missing:
         verb = "has" if gap.missing == 1 else "have"
-        yield f"{gap.missing:,} of {gap.total:,} samples {verb} no value of {metric}"
+        yield f"{gap.missing:,} of {gap.total:,} {gap.unit} {verb} no value of {metric}"
 
 
 @command.command("list")

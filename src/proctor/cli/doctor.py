@@ -179,7 +179,7 @@ def _check_eval_file(file: Path | None) -> Iterator[Finding]:
         loaded = load_eval_file(path)
         registry.load_plugins(loaded.plugins)
         plan = prepare(loaded.evaluation, registry)
-        length = inspect_dataset(plan).length
+        length = inspect_dataset(plan, loaded.evaluation.places).length
         samples = "an unknown number of samples" if length is None else format_count(length, "sample")
         own = plan.checks.specs if plan.checks is not None else ()
         parts = [format_count(len(plan.evaluators), "evaluator")] if plan.evaluators or not own else []

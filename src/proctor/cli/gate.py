@@ -25,6 +25,7 @@ from proctor.cli.evaluation import (
     load_evaluation,
     parse_thresholds,
 )
+from proctor.cli.filters import RECENT_RUNS
 from proctor.comparison.gates import decision, early, margins
 from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING
 from proctor.comparison.report import EvalReport
@@ -174,8 +175,19 @@ def open_baseline(history: History, reference: str, configuration: str | None = 
     try:
         return compare_runs.open_report(reference, history, configuration)
     except RunNotFound:
-        fix = suggest_name(reference, baselines) if baselines else f"proctor baseline set {reference} RUN"
-        raise RunNotFound(f"unknown baseline or run {reference!r}", fix=fix) from None
+        raise RunNotFound(f"unknown baseline or run {reference!r}", fix=_suggest_baseline(history, reference)) from None
+
+
+def _suggest_baseline(history: History, reference: str) -> str:
+    """Suggest a similar baseline or run; without baselines, the command that names the latest run."""
+    baselines, runs = history.baselines(), history.runs(limit=RECENT_RUNS)
+    hint = suggest_name(reference, {*baselines, *(run.name for run in runs)})
+    if baselines or hint.startswith("did you mean"):
+        return hint
+    command = f"proctor baseline set {shlex.quote(reference)}"
+    if not runs:
+        return f"store a run and name it: proctor run eval.yaml, then {command} latest"
+    return f"no baseline has a name yet; to use the latest run ({runs[0].name}): {command} {runs[0].run_id}"
 
 
 def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:

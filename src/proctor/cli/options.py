@@ -97,7 +97,8 @@ class Number(click.ParamType[float]):
         ):
             return number
         fallback = 30 if self._exclusive else 10 if self._low else 0
-        example = param.default if isinstance(param.default, int | float) else fallback
+        values = [str(value) for value in (param.default, getattr(param, "flag_value", None), fallback)]
+        example = next(float(value) for value in values if value.replace(".", "").isdecimal())
         fix = f"write {param.opts[0]} {example:g}"
         raise ConfigError(f"must be {self._describe()}, got {shown}", where=param.opts[0], fix=fix)
 

@@ -74,8 +74,10 @@ def _describe_no_verdict(report: EvalReport) -> str:
     example = next(iter(find_error_examples(report).values()), "")
     if not example:
         return text + _describe_skips(report)
-    fix = f"proctor show {report.run_id} --outcome {report.counts.first_problem()}"
-    return f"{text}\nfirst error: {single_line(example, 300)}\nFix: {fix}"
+    error, _, fix = example.partition("\nFix: ")
+    listing = f"proctor show {report.run_id} --outcome {report.counts.first_problem()}"
+    fix = f"{single_line(fix, 300)}; for all errors: {listing}" if fix else listing
+    return f"{text}\nfirst error: {single_line(error, 300)}\nFix: {fix}"
 
 
 def _describe_skips(report: EvalReport) -> str:

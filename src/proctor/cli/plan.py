@@ -22,25 +22,30 @@ MAX_CALL_RATIO = 5
 
 
 @click.command("plan")
+@click.argument("run", required=False)
 @cli.option("--margin PERCENT", "Plan a gate with this margin. Default: 2%. Example: --margin 5%.")
-@cli.option("--baseline RUN", "Measure how much verdicts vary, and what calls cost, on this stored run.")
+@cli.option(
+    "--baseline RUN", "Measure how much verdicts vary, and what calls cost, on this stored run; the same as RUN."
+)
 @cli.option("--pass-rate SHARE", "Expect this pass rate, if there is no run yet. Example: --pass-rate 80%.")
 @cli.option("--epochs N", "Plan this many epochs. Default: compare 1, 2, 3 and 5.", type=cli.POSITIVE_INTEGER)
 @cli.option("--verdicts N", "Plan this many verdicts on each output. Default: 1.", type=cli.POSITIVE_INTEGER, default=1)
 @cli.option("--metric NAME", "Plan for this metric of the baseline. Default: pass_rate.", default="pass_rate")
 @cli.option("--power SHARE", "Set the probability that an unchanged run passes the gate. Default: 80%.")
 @cli.common_options
-def command(**options: Any) -> None:
+def command(run: str | None, **options: Any) -> None:
     """Plan how many samples, epochs and judge calls a gate needs, before anything is run.
 
     \b
     proctor plan --pass-rate 80% --margin 3%
-    proctor plan --baseline main --margin 2%
+    proctor plan main --margin 2%
 
     The plan uses the interval that `proctor gate` uses. It assumes that the run is equal to its baseline and that both
     have the same samples and epochs; a run that is slightly worse needs more samples.
     """
-    plan = _plan_gate(options)
+    if run is not None and options["baseline"] is not None:
+        raise ConfigError(f"two runs are named, {run} and --baseline {options['baseline']}", fix="leave out --baseline")
+    plan = _plan_gate({**options, "baseline": run if options["baseline"] is None else options["baseline"]})
     if options["as_json"]:
         cli.print_json({"plan": plan, "cheapest": plan.cheapest})
         return
@@ -64,7 +69,8 @@ def _plan_gate(options: dict[str, Any]) -> Plan:
         raise ConfigError("a margin of 0 needs infinitely many samples", where="--margin", fix="write --margin 2%")
     if (options["baseline"] is None) == (options["pass_rate"] is None):
         raise ConfigError(
-            "a plan needs a stored run or an expected pass rate", fix="add --baseline RUN or --pass-rate 80%"
+            "a plan needs either a stored run or an expected pass rate",
+            fix="write proctor plan latest, or proctor plan --pass-rate 80%",
         )
     if options["baseline"] is None:
         return make_plan(assume_spread(_parse_inner_share(options["pass_rate"], "--pass-rate")), **settings)

@@ -97,6 +97,7 @@ def _list_results(
     report: EvalReport, selection: dict[str, Any], options: dict[str, Any], *, sessions: bool, as_json: bool
 ) -> None:
     from proctor.reports.listing import show_results
+    from proctor.reports.summary import count_epochs
     from proctor.wiring.open_history import select_results
     from proctor.wiring.select_samples import find_text
 
@@ -106,7 +107,7 @@ def _list_results(
     if as_json:
         cli.print_json(results)
     else:
-        show_results(results, sessions=sessions)
+        show_results(results, count_epochs(report), sessions=sessions)
 
 
 def _show_slices(report: EvalReport, key: str, configuration: str | None, *, as_json: bool) -> None:

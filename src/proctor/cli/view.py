@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import secrets
 import socket
+import webbrowser
 from typing import Any
 
 import click
 
 from proctor.cli import options as cli
+from proctor.cli.filters import explain_no_match
+from proctor.core.resources import suggest_file
 from proctor.errors import ConfigError, UsageError
 
 DEFAULT_PORT = 8700
@@ -35,8 +38,12 @@ def command(run: str | None, **options: Any) -> None:
     """
     from proctor.web.background import BackgroundPages
     from proctor.web.server import LOOPBACK, list_hosts, make_app
-    from proctor.wiring.open_history import open_history
+    from proctor.wiring.open_history import history_file, open_history
 
+    file = history_file(options["history"])
+    if options["history"] and file is not None and not file.exists():
+        fix = f"{suggest_file(file, ('.db',))}; `proctor runs` lists the runs of the default history"
+        raise UsageError("history not found", where=str(file), fix=fix.replace("?;", "?"))
     history = open_history(options["history"])
     page = "" if run is None else f"#/runs/{history.find(run).run_id}"
     host = options["host"]
@@ -49,11 +56,22 @@ def command(run: str | None, **options: Any) -> None:
         query = "" if token is None else f"?token={token}"
         address = f"http://{shown_host}:{port}/{query}{page}"
         click.echo(f"viewing {history.describe().where}\n{address}\nPress Ctrl-C to stop.")
-        if options["open"]:
-            click.launch(address)
+        if not history.runs(limit=1):
+            click.echo(f"{explain_no_match(history, {})}. This page shows it as soon as it starts.")
+        if options["open"] and not _open_browser(address):
+            click.echo("no browser can be opened from here: leave out --open, and open the address in one", err=True)
         # Some versions of uvicorn raise the signal again after they have stopped.
         with contextlib.suppress(KeyboardInterrupt), contextlib.closing(background):
             make_server(app).run(sockets=[listener])
+
+
+def _open_browser(address: str) -> bool:
+    """Open an address in a browser; False if there is none, or only one that would occupy the terminal."""
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return type(browser) is not webbrowser.GenericBrowser and browser.open(address)
 
 
 def make_server(app: Any) -> Any:

@@ -88,8 +88,8 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numb
         100 * absolute / abs(b_mean) if absolute is not None and b_mean else None,
         evidence.n,
         evidence.interval(),
-        _estimate_side_interval(a, evidence.first, evidence.clusters),
-        _estimate_side_interval(b, evidence.second, b_clusters),
+        _estimate_side_interval(a, name, evidence.first, evidence.clusters, b_numbers if evidence.paired else None),
+        _estimate_side_interval(b, name, evidence.second, b_clusters, a_numbers if evidence.paired else None),
         p=p,
         effect=evidence.effect,
         error=evidence.error,
@@ -102,10 +102,20 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numb
     )
 
 
-def _estimate_side_interval(side: Side, values: Sequence[float], clusters: Sequence[str] | None) -> Interval | None:
-    """Return the interval of one side, by the rule of its own report: the epochs of a sample are a cluster."""
-    has_epochs = side.run is not None and side.run.options.epochs > 1
-    return None if has_epochs and len(values) < MIN_CLUSTERS else estimate_interval(values, clusters)
+def _estimate_side_interval(
+    side: Side, name: str, values: Sequence[float], clusters: Sequence[str] | None, others: ValuesBySample | None
+) -> Interval | None:
+    """Return the interval of one side, by the rule of its own report: the epochs of a sample are a cluster.
+
+    `values` are those of the samples that are also in `others`, or of all samples.
+    """
+    trials = side.list_epochs(name)
+    if others is not None:
+        excluded = side.different_samples or ()
+        trials = [(sample, value) for sample, value in trials if sample in others and sample not in excluded]
+    if side.has_epochs and len(values) < MIN_CLUSTERS:
+        return None
+    return estimate_interval(values, clusters, trials, side.clusters)
 
 
 def compute_all_deltas(

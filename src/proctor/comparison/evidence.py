@@ -7,8 +7,9 @@ clusters of samples.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from statistics import fmean
 
 from proctor.core.stats import differences, effects, intervals
 from proctor.core.stats.descriptive import mean
@@ -200,14 +201,25 @@ class Evidence:
         )
 
 
-def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> intervals.Interval | None:
+def estimate_interval(
+    values: Sequence[float],
+    clusters: Sequence[str] | None = None,
+    trials: Sequence[tuple[str, float]] = (),
+    cluster_by_sample: Mapping[str, str] | None = None,
+) -> intervals.Interval | None:
     """Return the 95% confidence interval of a mean; None if it cannot be estimated.
 
     Binary numbers get the interval of a rate, other numbers that of a mean, for clusters if there are any.
-    Numbers that are all equal have no interval unless they are binary.
+    Numbers that are all equal have no interval unless they are binary. Values that are means over epochs get the
+    interval of their binary `trials` (sample and number), as in a report: the epochs of a sample are a cluster.
     """
     if len(values) < 2:
         return None
+    verdicts = [value for _, value in trials]
+    # A sample of which some epochs have no number counts as much as the others, but has fewer trials.
+    if verdicts and differences.is_binary(verdicts) and math.isclose(fmean(verdicts), fmean(values), abs_tol=1e-9):
+        by_sample = cluster_by_sample or {}
+        return intervals.clustered_rate_interval(verdicts, [by_sample.get(sample, sample) for sample, _ in trials])
     if clusters is not None:
         if intervals.find_cluster_problem(clusters):
             return None

@@ -27,13 +27,15 @@ DIFFERENT_SAMPLES = "They do not have the same samples"
 class RankingEntry(NamedTuple):
     """The numbers of one configuration by sample, its clusters, and how many numbers are missing.
 
-    `run` is set if the numbers are latencies, because latencies of different runs are not comparable.
+    `run` is set if the numbers are latencies, because latencies of different runs are not comparable. `trials` has the
+    sample and the number of each trial, if samples were run several times.
     """
 
     numbers: ValuesBySample
     clusters: dict[str, str] | None = None
     missing: int = 0
     run: str = ""
+    trials: Sequence[tuple[str, float]] = ()
 
 
 def rank(field: str, order: str, by_name: Mapping[str, RankingEntry]) -> Ranking:
@@ -86,7 +88,9 @@ def _rank_all(order: str, by_name: Mapping[str, RankingEntry]) -> tuple[RankedPl
     for number, name in enumerate([*ordered, *sorted(set(means) - set(ordered))], start=1):
         entry = by_name[name]
         values = [*entry.numbers.values()]
-        interval = estimate_interval(values, find_clusters([*entry.numbers], entry.clusters))
+        trials = [(sample, value) for sample, value in entry.trials if sample in entry.numbers]
+        clusters = find_clusters([*entry.numbers], entry.clusters)
+        interval = estimate_interval(values, clusters, trials, entry.clusters)
         place = (name, number, means[name], len(values), entry.missing, interval)
         places.append(RankedPlace(*place, ranks.get(name), win_probabilities.get(name)))
     return tuple(places)

@@ -346,7 +346,9 @@ class EvalReport:
                 entries = {}
                 for name, side in sides.items():
                     numbers = self._scale_totals(field, tables[name] or {})
-                    entries[name] = RankingEntry(numbers, side.clusters, len(side.samples) - len(numbers), run)
+                    entries[name] = RankingEntry(
+                        numbers, side.clusters, len(side.samples) - len(numbers), run, side.list_epochs(field)
+                    )
                 return entries
             readings = self._read_unselected_path(field)
         all_values = [value for values in readings.values() for _, value in values]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from math import fsum, isnan
 from operator import eq
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -24,6 +24,7 @@ SampleValue = tuple[str, float | None]
 # The mean over the epochs of each sample.
 ValuesBySample = dict[str, float]
 ValuesByMetric = dict[str, ValuesBySample]
+Numbers: TypeAlias = "Sequence[float] | array[float]"
 
 PASS_RATE, STRICT_PASS_RATE, MEAN_SCORE = "pass_rate", "strict_pass_rate", "mean_score"
 _PASS_RATE_SUFFIX = ".pass_rate"
@@ -77,6 +78,20 @@ class Side(msgspec.Struct, frozen=True):
         return self.results.figures() if self.figures is None and self.results is not None else self.figures
 
     @property
+    def has_epochs(self) -> bool:
+        """True if each sample was run several times."""
+        return self.run is not None and self.run.options.epochs > 1
+
+    def list_epochs(self, metric: str) -> list[tuple[str, float]]:
+        """Return the sample and the number of each trial; empty without epochs, or if only means are known."""
+        figures = self.read_figures() if self.has_epochs else None
+        if figures is None:
+            return []
+        columns = {**_list_metric_columns(figures, self.run), **_list_score_columns(figures)}
+        column = next((columns[alias] for alias in list_aliases(metric) if alias in columns), ())
+        return [(name, value) for name, value in zip(figures.sample_ids, column, strict=False) if value == value]
+
+    @property
     def names(self) -> list[str]:
         """The names of all metrics, scores and fields."""
         return [*self.metrics, *self.scores, *self.fields]
@@ -101,8 +116,8 @@ def make_side(
         clusters = {s: c or s for s, c in zip(ids, figures.clusters, strict=True)}
     return Side(
         name,
-        _read_metrics(figures, run),
-        _read_scores(figures) if scores is None else scores,
+        _average_columns(ids, _list_metric_columns(figures, run)),
+        _average_columns(ids, _list_score_columns(figures)) if scores is None else scores,
         fields or {},
         clusters,
         tuple(dict.fromkeys(ids)),
@@ -119,8 +134,8 @@ def average_by_sample(readings: Iterable[SampleValue]) -> ValuesBySample:
     return _average([name for name, _ in known_readings], [value for _, value in known_readings])
 
 
-def _read_metrics(figures: Figures, run: RunMetadata | None) -> ValuesByMetric:
-    columns: dict[str, Sequence[float] | array[float] | None] = {
+def _list_metric_columns(figures: Figures, run: RunMetadata | None) -> dict[str, Numbers]:
+    columns: dict[str, Numbers | None] = {
         PASS_RATE: list(map(_PASS_VALUES.__getitem__, figures.outcomes)),
         STRICT_PASS_RATE: list(map(_STRICT_VALUES.__getitem__, figures.outcomes)),
         MEAN_SCORE: figures.values,
@@ -130,17 +145,17 @@ def _read_metrics(figures: Figures, run: RunMetadata | None) -> ValuesByMetric:
         TOKENS: figures.tokens,
         COST: figures.costs,
     }
-    return _average_columns(figures.sample_ids, {name: column for name, column in columns.items() if column})
+    return {name: column for name, column in columns.items() if column}
 
 
-def _read_scores(figures: Figures) -> ValuesByMetric:
-    columns: dict[str, Sequence[float] | array[float]] = {}
+def _list_score_columns(figures: Figures) -> dict[str, Numbers]:
+    columns: dict[str, Numbers] = {}
     for name, values in figures.scores.items():
         columns |= {name: values, f"{name}{_PASS_RATE_SUFFIX}": figures.passes[name]}
-    return _average_columns(figures.sample_ids, columns)
+    return columns
 
 
-def _average_columns(ids: Sequence[str], columns: Mapping[str, Sequence[float] | array[float]]) -> ValuesByMetric:
+def _average_columns(ids: Sequence[str], columns: Mapping[str, Numbers]) -> ValuesByMetric:
     """Average each column by sample; equal columns, as of an evaluator that only passes or fails, once."""
     averages: dict[bytes, ValuesBySample] = {}
     table: ValuesByMetric = {}
@@ -152,7 +167,7 @@ def _average_columns(ids: Sequence[str], columns: Mapping[str, Sequence[float] |
     return {name: numbers for name, numbers in table.items() if numbers}
 
 
-def _average(ids: Sequence[str], values: Sequence[float] | array[float]) -> ValuesBySample:
+def _average(ids: Sequence[str], values: Numbers) -> ValuesBySample:
     if isnan(sum(values)):
         # NaN, a missing number, is not equal to itself.
         known = bytes(map(eq, values, values))

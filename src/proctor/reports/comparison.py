@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -206,7 +207,11 @@ def _list_slice_deltas(slices: ComparedSlices) -> Iterator[tuple[str, MetricDelt
 
 
 def _describe_slices(slices: ComparedSlices) -> str:
+    shown = Counter(delta.name for _, delta, _ in _list_slice_deltas(slices))
+    counts = Counter(name for part in slices for name in part.deltas)
+    hidden = ", ".join(single_line(name, NAME_LIMIT) for name in counts if counts[name] > shown[name])
     facts = [
+        f"left out where they equal a row of their slice: {hidden}" if hidden else "",
         "number of common samples in parentheses",
         f"intervals of the differences at {format_confidence(slices.confidence)}, so that all hold together with 95%",
         f"p corrected for {format_count(slices.tests, 'test')} of all slices (Holm)" if slices.tests > 1 else "",

@@ -13,6 +13,7 @@ from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports.format import DASH, excerpt, format_interval, format_metric, format_percent, single_line
+from proctor.reports.summary import name_epoch
 from proctor.reports.transcript import render_transcripts
 
 GAP, MIN_WIDTH, ELLIPSIS = 2, 8, "…"
@@ -191,21 +192,21 @@ def _describe_configurations(run: RunMetadata, report: EvalReport) -> list[str]:
     ]
 
 
-def show_results(results: Iterable[EvalResult], *, sessions: bool = False) -> None:
-    """Print each result with long values truncated; `sessions` adds the transcripts."""
+def show_results(results: Iterable[EvalResult], epochs: int = 1, *, sessions: bool = False) -> None:
+    """Print each result of a run with `epochs`, with long values truncated; `sessions` adds the transcripts."""
     texts = [
-        f"{describe_result(result)}\n\n{render_transcripts(result)}" if sessions else describe_result(result)
+        describe_result(result, epochs) + (f"\n\n{render_transcripts(result)}" if sessions else "")
         for result in results
     ]
     print("\n\n".join(texts) or "no such results")
 
 
-def describe_result(result: EvalResult) -> str:
+def describe_result(result: EvalResult, epochs: int = 1) -> str:
     """Return a result as a heading and one line for each property."""
     trial = result.trial
     heading = [
         single_line(trial.configuration, VALUE_LIMIT),
-        f"epoch {trial.epoch + 1}" if trial.epoch else "",
+        name_epoch(result, epochs),
         "" if trial.latency_ms is None else f"{trial.latency_ms:,.1f} ms",
         f"{trial.attempts} attempts" if trial.attempts > 1 else "",
         "cached" if trial.cached else "",

@@ -60,8 +60,10 @@ def _slice_parts(slices: Slices) -> Iterator[RenderableType]:
     yield ""
     yield _slice_table(slices)
     yield from (styled_text(f"Note: {note}", "yellow") for note in slices.notes)
+    repeated = ", ".join(single_line(name, NAME_LIMIT) for name in _list_metrics(_list_tables(slices))[1])
     facts = [
         "95% intervals in parentheses, each for its slice alone",
+        f"equal to {PASS_RATE} in all slices and left out: {repeated}" if repeated else "",
         "numbers in ranges of similar size" if slices.binned else "",
         "a sample with several values is in several slices" if slices.overlapping else "",
     ]
@@ -72,7 +74,7 @@ def _slice_table(slices: Slices) -> Table:
     rows = [(f"{part.label} ({part.samples:,})", part.metrics) for part in slices]
     rows.append((ALL, slices.total))
     configurations = list(slices.total)
-    shown = _list_metrics([tables for _, tables in rows])
+    shown, _ = _list_metrics(_list_tables(slices))
     is_wide = len(configurations) <= MAX_COLUMNS
     grid = new_table(left=0)
     for title in ("Metric", slices.key, *([] if is_wide else ["Configuration"])):
@@ -94,8 +96,15 @@ def _slice_table(slices: Slices) -> Table:
     return grid
 
 
-def _list_metrics(rows: Sequence[Mapping[str, Mapping[str, MetricValue]]]) -> list[str]:
-    """List the rates and scores that differ from the others somewhere; other numbers are only in the JSON."""
+def _list_tables(slices: Slices) -> list[Mapping[str, Mapping[str, MetricValue]]]:
+    return [*(part.metrics for part in slices), slices.total]
+
+
+def _list_metrics(rows: Sequence[Mapping[str, Mapping[str, MetricValue]]]) -> tuple[list[str], list[str]]:
+    """List the rates and scores to show, and the evaluators' rates that are equal to the pass rate everywhere.
+
+    Other numbers are only in the JSON.
+    """
     tables = {
         f"{index} {configuration}": summary.table_metrics(metrics)
         for index, row in enumerate(rows)
@@ -108,8 +117,8 @@ def _list_metrics(rows: Sequence[Mapping[str, Mapping[str, MetricValue]]]) -> li
         for name, metric in metrics.items()
         if metric.kind in ("rate", "mean", "number") and not metric.unit and name != SUCCESS_RATE
     )
-    # The pass rate of a single evaluator is the pass rate.
-    return [name for name in names if name == PASS_RATE or not _repeats_pass_rate(name, distinct_tables.values())]
+    repeated = [name for name in names if _repeats_pass_rate(name, distinct_tables.values())]
+    return [name for name in names if name not in repeated], repeated
 
 
 def _repeats_pass_rate(name: str, tables: Iterable[Mapping[str, MetricValue]]) -> bool:

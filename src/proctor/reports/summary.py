@@ -193,12 +193,14 @@ def select_error_examples(results: Iterable[EvalResult]) -> dict[str, str]:
 
 def label_result(result: EvalResult, has_configurations: bool, epochs: str = "") -> str:
     """Name a result by its sample, and by configuration and epoch (or a description of all epochs) if needed."""
-    parts = (
-        result.sample_id,
-        f"configuration {result.trial.configuration}" if has_configurations else "",
-        epochs or (f"epoch {result.trial.epoch + 1}" if result.trial.epoch else ""),
-    )
-    return ", ".join(filter(None, parts))
+    configuration = f"configuration {result.trial.configuration}" if has_configurations else ""
+    epochs = epochs or name_epoch(result, result.trial.epoch + 1)
+    return ", ".join(filter(None, (result.sample_id, configuration, epochs)))
+
+
+def name_epoch(result: EvalResult, epochs: int) -> str:
+    """Name the epoch of a result; empty if the run has only one."""
+    return f"epoch {result.trial.epoch + 1}" if epochs > 1 else ""
 
 
 def describe_verdict(result: EvalResult) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from string import Template
 from typing import Any
 
@@ -64,16 +65,22 @@ class BodyTemplate:
         values = {**keys, **options, ID: sample.id, INPUT: sample.input}
         missing = sorted(self.names - values.keys())
         if missing:
-            raise TargetError(
-                f"the body has the placeholder ${missing[0]}, but the input of {sample.id!r} has no such key",
-                fix=f"{suggest_name(missing[0], list(values))}; ${INPUT} is the whole input",
-            )
+            names = " and ".join(f"${name}" for name in missing)
+            noun = "placeholder" if len(missing) == 1 else "placeholders"
+            what = f"the body has the {noun} {names}, but the input of {sample.id!r} and the options have no such key"
+            hints = [f"${name}: {suggest_name(name, values)};" for name in missing]
+            raise TargetError(what, fix=f"{' '.join(hints)} ${INPUT} is the whole input".replace("?;", "?"))
         return _fill(self.body, values)
 
     def find_unused(self, options: Mapping[str, Any]) -> list[str]:
-        """Return one sentence for each option that the body does not use."""
-        unused = [name for name in options if name not in self.names]
-        return [f"the body does not use the option {name!r}; write ${name} where it belongs" for name in unused]
+        """Return one sentence for each option that the body does not use; it names a similar placeholder."""
+        others = [name for name in self.names if name not in {*options, ID, INPUT}]
+        similar = {name: get_close_matches(name, others, n=1) for name in options if name not in self.names}
+        return [
+            f"the body does not use the option {name!r}; write ${name} "
+            + (f"instead of ${placeholder[0]}" if placeholder else "where it belongs")
+            for name, placeholder in similar.items()
+        ]
 
 
 class ResponseFormat:
@@ -191,8 +198,8 @@ class ResponseFormat:
 
 def _advise_response(responses: Sequence[Any]) -> str:
     path = find_text_path(responses)
-    advice = f"write `response: {path}`, if that is the output" if path else "it must be the path of a text"
-    return f"Fix: in the target, {advice}"
+    advice = f"{path}`, if that is the output" if path else "PATH`, where PATH leads to a text in that shape"
+    return f"Fix: in the target, write `response: {advice}"
 
 
 def advise_path(body: bytes) -> str:

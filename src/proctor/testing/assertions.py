@@ -88,7 +88,7 @@ def describe_failures(report: EvalReport, problems: Sequence[str], max_shown: in
     results = summary.worst_results(report, max_shown, by_sample=False)
     results += report.results.page(outcome="skipped", limit=max_shown - len(results))
     for result in results:
-        lines += describe_result(result, has_configurations=len(report.by_configuration) > 1)
+        lines += _describe_result(result, report)
     if (more := report.counts.total - report.counts.passed - len(results)) > 0:
         lines.append(f"  … and {more:,} more")
     run = report.metadata
@@ -105,9 +105,11 @@ def _describe_outcomes(report: EvalReport) -> list[str]:
     return lines
 
 
-def describe_result(result: EvalResult, *, has_configurations: bool = False) -> Iterator[str]:
+def _describe_result(result: EvalResult, report: EvalReport) -> Iterator[str]:
     """Describe a result in lines: its name and verdict, input, output, expected value, and reasons."""
-    yield f"  {summary.label_result(result, has_configurations)}  {summary.describe_verdict(result)}"
+    epoch = summary.name_epoch(result, summary.count_epochs(report))
+    label = summary.label_result(result, len(report.by_configuration) > 1, epoch)
+    yield f"  {label}  {summary.describe_verdict(result)}"
     reason = [("reason", result.score.reason)] if result.outcome == "skipped" else []
     for label, value in [*list_result_facts(result), *reason]:
         if value in ("", "null"):

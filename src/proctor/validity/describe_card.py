@@ -151,6 +151,9 @@ def describe_card(card: JudgeCard) -> Iterator[str]:
 
 def describe_mistakes(mistakes: Sequence[LabelledOutput], labelled: int) -> Iterator[str]:
     """Yield the lines of the labelled outputs on which a judge and people differ, each with how to see it."""
+    if not labelled:
+        yield "Its mistakes are unknown: no output has a label for this version. Label some with the command above."
+        return
     count = f"{len(mistakes):,} of {format_count(labelled, 'labelled output')}"
     yield f"People and the judge differ on {count}{':' if mistakes else '.'}"
     for mistake in mistakes:

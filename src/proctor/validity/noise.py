@@ -19,6 +19,7 @@ from proctor.core.stats.distributions import normal_quantile
 from proctor.core.stats.intervals import clustered_standard_error, find_cluster_problem
 from proctor.core.stats.variance import ComponentEstimate, SampleSums, estimate_components, summarize_samples
 from proctor.errors import ConfigError
+from proctor.records.formatting import format_count
 from proctor.records.results import list_shared_clusters
 from proctor.records.run import RunMetadata
 from proctor.validity.prices import CallPrices, measure_prices
@@ -130,7 +131,7 @@ def measure_noise(
     assert run is not None
     measure = parse_measure(metric, run)
     verdicts = read_repeated_verdicts(report, configuration, measure, repeats)
-    _require_samples(verdicts, metric)
+    _require_samples(verdicts, metric, report)
     has_judge = any(spec.judges_inside for spec in run.evaluators if measure.selects(spec))
     samples, units = _summarize(verdicts)
     design = _measure_design(verdicts)
@@ -174,13 +175,14 @@ def _bound_change(drawn: Sequence[_Levels], units: int) -> Interval:
     return low, high
 
 
-def _require_samples(verdicts: RepeatedVerdicts, metric: str) -> None:
-    if len(verdicts.samples) < MIN_SAMPLES:
-        raise ConfigError(
-            f"{metric} has verdicts on {len(verdicts.samples)} samples; fewer than {MIN_SAMPLES} do not show how much "
-            "samples differ",
-            fix="run more samples, or list the missing verdicts: proctor show RUN --outcome unscored",
-        )
+def _require_samples(verdicts: RepeatedVerdicts, metric: str, report: EvalReport) -> None:
+    count, outcomes = len(verdicts.samples), report.counts
+    if count < MIN_SAMPLES:
+        fix = f"run at least {MIN_SAMPLES} samples"
+        if outcomes.passed + outcomes.failed < outcomes.total:
+            fix += f"; samples without a verdict: proctor show {report.run_id} --outcome {outcomes.first_problem()}"
+        what = f"{metric} has verdicts on {format_count(count, 'sample')}"
+        raise ConfigError(f"{what}; fewer than {MIN_SAMPLES} do not show how much samples differ", fix=fix)
 
 
 def _measure_design(verdicts: RepeatedVerdicts) -> Design:

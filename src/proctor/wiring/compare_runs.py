@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +20,7 @@ from proctor.comparison.ranking import rank as rank_values
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import LOWER_IS_BETTER, Side
 from proctor.comparison.totals import describe_scale_difference, find_total_scale
+from proctor.core.resources import suggest_file
 from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.metrics.registry import MetricLike, to_metric
 from proctor.ports import History, Metric
@@ -28,6 +31,7 @@ from proctor.wiring.open_history import load_report, open_history
 
 HistoryLike = History | str | Path | bool | None
 AT = "@"
+EVAL_FILE_SUFFIXES = (".yaml", ".yml")
 
 
 class OpenedRun(NamedTuple):
@@ -291,9 +295,10 @@ def open_report(run: EvalReport | str, history: HistoryLike = None, configuratio
     store = open_history(history)
     try:
         return OpenedRun(run, load_report(store, run), configuration)
-    except RunNotFound:
+    except RunNotFound as error:
         reference, _, suffix = run.rpartition(AT)
         if not reference:
+            error.fix = _suggest_eval_file(Path(run)) or error.fix
             raise
     if configuration is not None and suffix != configuration:
         raise UsageError(
@@ -301,6 +306,16 @@ def open_report(run: EvalReport | str, history: HistoryLike = None, configuratio
             fix=f"write {reference}, or leave the configuration out",
         )
     return OpenedRun(reference, load_report(store, reference), suffix)
+
+
+def _suggest_eval_file(path: Path) -> str:
+    """Return the fix for an eval file, perhaps misspelled, in the place of a run; empty for anything else."""
+    if not get_close_matches(path.suffix, EVAL_FILE_SUFFIXES, n=1):
+        return ""
+    if path.is_file():
+        return f"this is a file; run it, and name the run that it stores: proctor run {shlex.quote(str(path))}"
+    hint = suggest_file(path, EVAL_FILE_SUFFIXES)
+    return hint if hint.startswith("did you mean") else ""
 
 
 def _is_same_run(first: OpenedRun, second: OpenedRun) -> bool:

@@ -130,10 +130,13 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         what = f"not valid YAML: {error.what}"
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
     if not isinstance(data, dict):
+        what = "the file is empty; " if data is None else ""
         raise ConfigError(
-            "an eval file is a mapping with dataset, target and evaluators",
+            f"{what}an eval file is a mapping with dataset, target and evaluators",
             where=str(path),
-            fix=_advise_dataset(path) if isinstance(data, list) else "`proctor init` writes one to start from",
+            fix=_advise_dataset(path)
+            if isinstance(data, list) and path.suffix == ".json"
+            else "`proctor init` writes one to start from",
         )
     # YAML would silently use the last of several equal keys.
     repeated = [Problem(f"{path}:{line}", f"the key {entry[-1]!r} is repeated") for entry, line in lines.repeated]
@@ -212,6 +215,8 @@ class _Checker:
             self._values[key] = msgspec.convert(value, self._fields[key].type)
         except msgspec.ValidationError as error:
             problem, unknown_field = explain(error, key), UNKNOWN_FIELD.search(str(error))
+            if isinstance(value, str) and "must be a list" in problem:
+                problem += f"; write {key}: [{value}]"
             if unknown_field is not None and key in ENTRY_TYPES:
                 problem += f"; {suggest_name(unknown_field[1], ENTRY_TYPES[key].__struct_fields__)}"
             yield problem

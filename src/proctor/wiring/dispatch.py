@@ -66,7 +66,7 @@ def submit(
     """Store a run and send a request for each of its trials; `collect` receives the results."""
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
-    info = inspect_dataset(plan)
+    info = inspect_dataset(plan, evaluation.places)
     if plan.options.shuffle is not None and plan.options.limit is not None:
         raise ConfigError(
             "a random subset of a dataset cannot be submitted",

@@ -193,7 +193,7 @@ async def execute(
     """Run an evaluation; every entry point calls this function."""
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
-    info = inspect_dataset(plan)
+    info = inspect_dataset(plan, evaluation.places)
     if controls.backend is not None and isinstance(plan.checks, SampleChecks):
         plan.checks.require_names()
     plan = select_plan_samples(plan, history)

@@ -18,6 +18,7 @@ from proctor.core import imports as importing
 from proctor.core.identity import get_callable_name
 from proctor.datasets.dataset import IteratorDataset, make_source
 from proctor.datasets.problems import IN_MEMORY
+from proctor.datasets.record import ID_FIX
 from proctor.datasets.rerun import RerunDataset, recorded_configurations
 from proctor.datasets.sessions import SessionDataset
 from proctor.engine.ledger import NO_SAMPLES
@@ -50,6 +51,16 @@ Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
 # The samples that are checked against the placeholders of a target.
 SAMPLES_CHECKED = 20
+# Options of the command line, with the keys of `dataset` in an eval file.
+_DATASET_KEYS = {
+    "dataset-format": "format",
+    "delimiter": "delimiter",
+    "format": "format",
+    "generate-ids": "generate_ids",
+    "map": "mapping",
+    "pattern": "pattern",
+}
+_DATASET_OPTION = re.compile(rf"--({'|'.join(_DATASET_KEYS)})\b(?: (NAME|auto|'[^']*'|[^\s=]+=[^\s=;]+))?")
 UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
 # Values of run options whose default is None.
 EXAMPLES: dict[str, Any] = {
@@ -91,8 +102,30 @@ def add_place(error: UsageError, places: Mapping[str, str], key: str) -> UsageEr
     name = re.match(r"\w*", error.where)
     place = places.get(name[0] if name and name[0] else key) or places.get(key)
     if place and not error.where.startswith(places[""]):
+        error.fix = _write_fix_for_file(error, Path(places[""]))
         error.where = f"{error.where} ({place})" if error.where else place
     return error
+
+
+def _write_fix_for_file(error: UsageError, file: Path) -> str:
+    """Write the fix of an error with the keys and paths of an eval file instead of options and paths of the shell."""
+    fix = error.fix.replace(f"did you mean '{file.parent}{os.sep}", "did you mean '")
+    if not isinstance(error, DatasetError) or file.suffix == ".py":
+        return fix
+    if not error.where:
+        # Settings apply to files only.
+        return fix.replace(ID_FIX, "give every sample an id: {id: a, input: …}")
+    path = Path(error.where)
+    path = path.relative_to(file.parent) if path.is_relative_to(file.parent) else path
+
+    def write_key(option: re.Match[str]) -> str:
+        key = _DATASET_KEYS[option[1]]
+        value = option[2] or ("true" if key == "generate_ids" else "NAME")
+        value = f"{{{value.replace('=', ': ')}}}" if key == "mapping" else value
+        return f"dataset: {{path: {path}, {key}: {value}}}"
+
+    fix = re.sub(r" \(in Python: [^)]*\)", "", fix.replace(ID_FIX, f"{ID_FIX.partition(':')[0]}: --generate-ids"))
+    return _DATASET_OPTION.sub(write_key, fix)
 
 
 def prepare(evaluation: Evaluation, registry: Registry, *, needs_evaluators: bool = True) -> Plan:
@@ -163,15 +196,15 @@ def combine_errors(errors: Sequence[UsageError], subject: str, where: str = "") 
     return ConfigError(f"{subject} has {len(errors)} problems", where=where, problems=problems)
 
 
-def inspect_dataset(plan: Plan) -> DatasetInfo:
-    """Inspect the dataset of a plan; reject an empty dataset."""
-    info = plan.dataset.inspect()
-    if info.length == 0:
-        raise DatasetError(
-            NO_SAMPLES,
-            where="" if info.name == IN_MEMORY else info.name,
-            fix='add at least one: {"id": "1", "input": "2 + 2"}',
-        )
+def inspect_dataset(plan: Plan, places: Mapping[str, str] = {}) -> DatasetInfo:
+    """Inspect the dataset of a plan; reject an empty dataset. `places` are those of the evaluation."""
+    try:
+        info = plan.dataset.inspect()
+        if info.length == 0:
+            where, fix = "" if info.name == IN_MEMORY else info.name, 'add at least one: {"id": "1", "input": "2 + 2"}'
+            raise DatasetError(NO_SAMPLES, where=where, fix=fix)
+    except UsageError as error:
+        raise add_place(error, places, "dataset") from None
     return info
 
 

@@ -19,7 +19,7 @@ from proctor.records.score import Score
 from proctor.testing.assertions import read_pass_rate, rename_thresholds
 from proctor.wiring.evaluate import aevaluate
 from proctor.wiring.open_history import open_history
-from proctor.wiring.prepare import Evaluation, inspect_dataset, prepare
+from proctor.wiring.prepare import Evaluation, combine_errors, inspect_dataset, prepare
 from proctor.wiring.registry import Registry
 from proctor.wiring.select_samples import select_plan_samples
 
@@ -35,24 +35,27 @@ _SHARED = ("configurations", "metrics", "tags", "baseline", "fields")
 
 
 def check_marker(item: Any, marker: pytest.Mark, fixture_names: Collection[str], history: Any) -> list[Any]:
-    """Check the marker of a test, and return the samples to run; raise an error of the collection that names the test.
+    """Check the marker of a test, and return the samples to run; raise one error that has all mistakes.
 
     The samples of a test with a target, or without a dataset, are not listed.
     """
-    try:
-        _check_names(marker)
-        arguments = marker.kwargs
-        _check_values(arguments)
-        _check_signature(arguments, fixture_names)
-        return _check_evaluation(item, arguments, history)
-    except UsageError as error:
-        message = str(rename_thresholds(error))
-    raise pytest.Collector.CollectError(f"{item.nodeid}: {message}")
+    arguments = marker.kwargs
+    errors = [
+        *_find_name_errors(marker),
+        *_find_value_errors(arguments),
+        *_find_signature_errors(arguments, fixture_names),
+    ]
+    if not errors:
+        try:
+            return _check_evaluation(item, arguments, history)
+        except UsageError as error:
+            errors = [rename_thresholds(error)]
+    raise combine_errors(errors, "the marker")
 
 
-def _check_names(marker: pytest.Mark) -> None:
+def _find_name_errors(marker: pytest.Mark) -> Iterator[UsageError]:
     if marker.args:
-        raise ConfigError(
+        yield ConfigError(
             f"the marker has positional arguments: {', '.join(map(repr, marker.args))}",
             fix="name them: @pytest.mark.proctor(target=…, dataset=…)",
         )
@@ -60,23 +63,25 @@ def _check_names(marker: pytest.Mark) -> None:
         if common_name(name, ARGUMENTS) not in ARGUMENTS:
             hint = suggest_name(name, ARGUMENTS)
             hint = f"{hint} " if hint.startswith("did you mean") else ""
-            raise ConfigError(f"unknown argument {name!r}", fix=f"{hint}choose one of: {', '.join(sorted(ARGUMENTS))}")
+            yield ConfigError(f"unknown argument {name!r}", fix=f"{hint}choose one of: {', '.join(sorted(ARGUMENTS))}")
 
 
-def _check_values(arguments: Mapping[str, Any]) -> None:
+def _find_value_errors(arguments: Mapping[str, Any]) -> Iterator[UsageError]:
     samples_as = arguments.get("samples_as", "items")
     if samples_as not in SAMPLES_AS:
-        raise ConfigError(f"must be 'items' or 'run', got {samples_as!r}", where="samples_as", fix='write "run"')
+        yield ConfigError(f"must be 'items' or 'run', got {samples_as!r}", where="samples_as", fix='write "run"')
     needed = arguments.get("min_passes", 1)
     if isinstance(needed, bool) or not isinstance(needed, int) or needed < 1:
         fix = _suggest_passes(needed, arguments.get("epochs", 1))
-        raise ConfigError(f"must be an integer, 1 or more, got {needed!r}", where="min_passes", fix=fix)
-    if "min_pass_rate" in arguments:
-        read_pass_rate(arguments["min_pass_rate"])
+        yield ConfigError(f"must be an integer, 1 or more, got {needed!r}", where="min_passes", fix=fix)
+    try:
+        read_pass_rate(arguments.get("min_pass_rate", 1))
+    except UsageError as error:
+        yield error
     thresholds = arguments.get("thresholds", {})
     if not isinstance(thresholds, Mapping):
         fix = 'write thresholds={"exact_match.mean": 0.8}, or min_pass_rate=0.8'
-        raise ConfigError(f"must be a mapping of metrics, got {thresholds!r}", where="thresholds", fix=fix)
+        yield ConfigError(f"must be a mapping of metrics, got {thresholds!r}", where="thresholds", fix=fix)
 
 
 def _suggest_passes(needed: Any, epochs: Any) -> str:
@@ -89,16 +94,16 @@ def _suggest_passes(needed: Any, epochs: Any) -> str:
     return f"write min_passes={max(1, count)}, or min_pass_rate={rate:g} for a share"
 
 
-def _check_signature(arguments: Mapping[str, Any], fixture_names: Collection[str]) -> None:
+def _find_signature_errors(arguments: Mapping[str, Any], fixture_names: Collection[str]) -> Iterator[UsageError]:
     has_sample = "sample" in fixture_names
     if "target" in arguments:
         if "dataset" not in arguments:
-            raise ConfigError("has a target, but no dataset", fix="add dataset=…, a path or a list of records")
+            yield ConfigError("has a target, but no dataset", fix="add dataset=…, a path or a list of records")
         if has_sample:
             fix = "leave out target= and call it in the test, or use the argument `report`"
-            raise ConfigError("has a target, so it cannot have the argument `sample`", fix=fix)
+            yield ConfigError("has a target, so it cannot have the argument `sample`", fix=fix)
     elif "dataset" in arguments and not has_sample:
-        raise ConfigError("has a dataset, but no argument `sample`", fix="write def test_…(sample):, or add target=…")
+        yield ConfigError("has a dataset, but no argument `sample`", fix="write def test_…(sample):, or add target=…")
 
 
 def _check_evaluation(item: Any, arguments: Mapping[str, Any], history: Any) -> list[Any]:

@@ -174,7 +174,9 @@ def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_M
         )
         for name, table in (tables or {"": report.metrics}).items()
     ]
-    return max(gaps, key=lambda gap: (gap.exceeds(limit), gap.missing / max(1, gap.total)))
+    worst = max(gaps, key=lambda gap: (gap.exceeds(limit), gap.missing / max(1, gap.total)))
+    epochs = 1 if report.metadata is None else report.metadata.options.epochs
+    return worst._replace(unit="samples" if epochs == 1 else "trials")
 
 
 def find_worst_metric(report: EvalReport) -> tuple[str, Gap]:

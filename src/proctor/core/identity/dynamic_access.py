@@ -22,7 +22,7 @@ from proctor.core.identity.locations import (
     resolve_text,
 )
 from proctor.core.identity.modules import is_third_party
-from proctor.core.identity.special_functions import CODE_FILES, FOLDERS, MODULES, NAMESPACES, VARIABLES
+from proctor.core.identity.special_functions import CODE_FILES, FOLDERS, MODULES, NAMESPACES, PATH_WRITERS, VARIABLES
 
 
 class DynamicAccess:
@@ -39,6 +39,7 @@ class DynamicAccess:
         self.whole_module = False
         self.scripts: list[Location] = []
         self.reads: list[Location] = []
+        self.writes: list[Location] = []
         self.phrases: set[str] = set()
         self._names = names
         for use in facts.uses:
@@ -56,14 +57,21 @@ class DynamicAccess:
             self._add_listing(use)
         elif (meaning := find_effect(node, self._names)) is not None:
             self._add_special(use, *meaning)
-        elif use.kind == "call" and node.kind == "attribute" and node.value == "get":
-            owner = node.parts[0]
-            if self._is_namespace(owner):
-                self._add_variable(Use("item", owner, use.arguments))
-            elif self._has_effect(owner, "sys.modules"):
-                self._add_loaded_module(use.arguments[0] if use.arguments else None)
+        elif use.kind == "call" and node.kind == "attribute":
+            self._add_method(use)
         elif use.kind == "value" and is_listing(node, self._names):
             self.phrases.add(FOLDERS)
+
+    def _add_method(self, use: Use) -> None:
+        owner, name, first = use.node.parts[0], use.node.value, use.arguments[0] if use.arguments else None
+        # str.replace has two arguments.
+        if name in PATH_WRITERS and first is not None and len(use.arguments) == 1:
+            path = resolve_text(first, self._names)
+            self.writes += [path] if path is not None else []
+        elif name == "get" and self._is_namespace(owner):
+            self._add_variable(Use("item", owner, use.arguments))
+        elif name == "get" and self._has_effect(owner, "sys.modules"):
+            self._add_loaded_module(first)
 
     def _has_effect(self, node: Expression, effect: str) -> bool:
         meaning = find_effect(node, self._names)
@@ -133,17 +141,17 @@ class DynamicAccess:
             self._add_script(argument or use.keyword("path"))
         elif effect in ("data", "package"):
             self._add_data(use, effect, phrase)
-        elif effect in ("open", "database"):
+        elif effect in ("open", "write", "database"):
             self._add_opened_file(use, effect, phrase)
         elif effect != "distribution" or not resolve_string(use.argument(0, "distribution_name"), self._names):
             # Only the name of an installed package is part of the identity.
             self.phrases.add(phrase)
 
     def _add_opened_file(self, use: Use, effect: str, phrase: str) -> None:
-        if effect == "open":
-            argument = use.argument(0, "file")
+        if effect != "database":
+            argument = use.argument(0, "file") if effect == "open" else use.argument(1, "dst")
             path = resolve_text(argument, self._names) if argument is not None else None
-            self.reads.append(path or ANYWHERE)
+            (self.reads if effect == "open" else self.writes).append(path or ANYWHERE)
             return
         name = resolve_string(use.argument(0, "database"), self._names)
         if name not in ("", ":memory:"):

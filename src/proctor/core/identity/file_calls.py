@@ -37,12 +37,14 @@ class Expression(NamedTuple):
 class FileCall(NamedTuple):
     """One call that reads or writes a file.
 
-    `first` is the first argument of a method `open`: the path, if `open` is a function of a module.
+    `first` is the first argument of a method `open`: the path, if `open` is a function of a module. `mode` is the mode
+    if it is not a constant, or what may be one: the first argument.
     """
 
     writes: bool
     path: Expression
     first: Expression | None = None
+    mode: Expression | None = None
 
 
 class Use(NamedTuple):
@@ -275,7 +277,7 @@ class Trace:
         if callee.kind == "global" and callee.value == "open":
             path = arguments[0] if arguments else keywords.get("file", UNKNOWN)
             modes = (*arguments[1:2], *([mode] if mode else ()))
-            self.calls.append(FileCall(_is_write(modes), path))
+            self.calls.append(FileCall(_is_write(modes), path, mode=_find_unknown(modes)))
         elif callee.kind != "attribute":
             return
         elif callee.value in (*_READS, *_WRITES):
@@ -283,7 +285,9 @@ class Trace:
         elif callee.value == "open":
             modes = (*arguments[:2], *([mode] if mode else ()))
             first = arguments[0] if arguments else None
-            self.calls.append(FileCall(_is_write(modes), callee.parts[0], first))
+            # The first argument may be the path.
+            unknown_mode = _find_unknown(modes[1:] if arguments else modes) or _find_unknown(arguments[:1])
+            self.calls.append(FileCall(_is_write(modes), callee.parts[0], first, unknown_mode))
 
 
 def _list_stored_names(step: Step) -> Iterator[tuple[str, object]]:
@@ -297,5 +301,13 @@ def _list_stored_names(step: Step) -> Iterator[tuple[str, object]]:
 
 
 def _is_write(modes: tuple[Expression, ...]) -> bool:
-    texts = [mode.value for mode in modes if isinstance(mode.value, str)]
-    return any(text and set(text) <= _MODES and set(text) & set("wax+") for text in texts)
+    return any(is_write_mode(mode.value) for mode in modes if mode.kind == "constant" and isinstance(mode.value, str))
+
+
+def is_write_mode(text: str) -> bool:
+    """Return whether a string is a mode of `open` that writes."""
+    return bool(text and set(text) <= _MODES and set(text) & set("wax+"))
+
+
+def _find_unknown(modes: tuple[Expression, ...]) -> Expression | None:
+    return next((mode for mode in modes if mode.kind != "constant"), None)

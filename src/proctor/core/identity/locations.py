@@ -53,12 +53,16 @@ _WILDCARDS = re.compile(r"[*?\[]")
 
 
 class Names(NamedTuple):
-    """The values of the names in a function; `assigned_globals` is for a module that is not loaded."""
+    """The values of the names in a function, and the defaults of its parameters.
+
+    `assigned_globals` is for a module that is not loaded.
+    """
 
     values: Mapping[str, Any]
     cells: Mapping[str, Any] = {}
     assigned_globals: Mapping[str, Expression] = {}
     special: SpecialFunctions = SpecialFunctions()
+    defaults: tuple[Any, ...] = ()
 
 
 def find_effect(node: Expression, names: Names) -> tuple[str, str] | None:

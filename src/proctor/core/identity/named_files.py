@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from proctor.core.identity.code import DYNAMIC_NAME, CodeFacts
 from proctor.core.identity.contents import is_cacheable, is_project_file
-from proctor.core.identity.locations import ANYWHERE, Location, Names, resolve_locations
+from proctor.core.identity.file_calls import FileCall, is_write_mode
+from proctor.core.identity.locations import ANYWHERE, Location, Names, resolve_locations, resolve_string, resolve_text
 from proctor.core.identity.special_functions import FILES
 
 _MAX_NAMES = 5_000
@@ -108,16 +109,17 @@ class NamedFiles:
         self._facts[scope] = facts
         has_write = False
         for call in facts.file_calls:
+            writes = _may_write(call, facts, names)
             for location in resolve_locations(call, names):
-                (self._writes if call.writes else self._reads)[location, scope] = None
-                has_write |= call.writes
+                (self._writes if writes else self._reads)[location, scope] = None
+                has_write |= writes
         if facts.writes and not has_write:
             self._writes[ANYWHERE, scope] = None
 
-    def add_reads(self, locations: Iterable[Location], scope: Scope) -> None:
-        """Record files that a function reads without opening them by name."""
-        for location in locations:
-            self._reads[location, scope] = None
+    def add_locations(self, reads: Iterable[Location], writes: Iterable[Location], scope: Scope) -> None:
+        """Record files that a function reads or writes without opening them by name."""
+        self._reads |= dict.fromkeys((location, scope) for location in reads)
+        self._writes |= dict.fromkeys((location, scope) for location in writes)
 
     def digests(self, uncovered: Uncovered) -> list[tuple[str, str]]:
         """Return the label and the digest of every named file."""
@@ -134,6 +136,19 @@ class NamedFiles:
         for location, scope in self._reads:
             collector.add_read(location, scope)
         return collector.result()
+
+
+def _may_write(call: FileCall, facts: CodeFacts, names: Names) -> bool:
+    """Return whether a call may write its file.
+
+    A mode that is not known may be any mode in the function or the defaults of its parameters; without one it reads.
+    """
+    if call.mode is None or (call.mode is call.first and resolve_text(call.path, names) is None):
+        return call.writes
+    mode = resolve_string(call.mode, names)
+    if mode is not None:
+        return is_write_mode(mode)
+    return facts.writes or any(type(default) is str and is_write_mode(default) for default in names.defaults)
 
 
 class _FileCollector:

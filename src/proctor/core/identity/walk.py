@@ -274,7 +274,8 @@ class Walk:
         self._visit_imports(facts.imports, package if isinstance(package, str) else "")
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         closed = {name: contents.read_cell(cell) for name, cell in cells}
-        self._visit_uses(facts, Names(names, closed, special=self._special))
+        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        self._visit_uses(facts, Names(names, closed, special=self._special, defaults=defaults))
 
     def _visit_uses(self, facts: CodeFacts, names: Names) -> None:
         """Record the files that code names and opens, and the objects that it accesses through strings."""
@@ -285,7 +286,7 @@ class Walk:
         access = DynamicAccess(facts, names)
         for phrase in access.phrases:
             self.uncovered.add(phrase, self._scope.name)
-        self.files.add_reads(access.reads, self._scope)
+        self.files.add_locations(access.reads, access.writes, self._scope)
         package = names.values.get("__package__")
         self._visit_imports(access.imports, package if isinstance(package, str) else "")
         self._visit_scripts(access.scripts)

@@ -32,6 +32,8 @@ NAME = "promptfoo"
 ASSERTIONS = "assertions"
 _ERROR_REASON = 2
 _LABEL_LENGTH = 60
+# The counts in `stats`, and those in the metrics of each column.
+_COLUMN_COUNTS = {"successes": "testPassCount", "failures": "testFailCount", "errors": "testErrorCount"}
 _YAML = (".yaml", ".yml")
 _LINES = (".jsonl", ".ndjson")
 _CONFIG_KEYS = re.compile(rb"^(?:prompts|providers|targets|tests|scenarios|defaultTest)\s*:", re.MULTILINE)
@@ -171,15 +173,16 @@ def _read_results(path: Path, fields: Mapping[str, Any], warnings: tuple[str, ..
         for key, name in names.items()
     ]
     metadata = as_mapping(fields.get("metadata"))
-    stats = as_mapping(inner.get("stats"))
-    counted = sum(token_count(stats.get(key)) or 0 for key in ("successes", "failures", "errors"))
+    columns = [as_mapping(as_mapping(prompt).get("metrics")) for prompt in prompts]
+    stats = {**_count_tests(columns), **as_mapping(inner.get("stats"))}
+    counted = sum(token_count(stats.get(key)) or 0 for key in _COLUMN_COUNTS)
     run = ImportedRun(
         as_text(config.get("description")) or path.name.partition(".")[0],
         tuple(_read_row(row, sample, names[column], epoch) for row, sample, column, epoch in table.rows),
         "completed",
         parse_time(inner.get("timestamp")) or parse_time(fields.get("createdAt")),
         configurations=tuple(configurations),
-        reported=_read_totals(stats, [as_mapping(as_mapping(prompt).get("metrics")) for prompt in prompts]),
+        reported=_read_totals(stats, columns),
         total=max(counted, len(table.rows)),
         tags={str(key): str(value) for key, value in as_mapping(config.get("tags")).items()},
         details={"target": ", ".join(dict.fromkeys(c.provider for c in table.columns.values() if c.provider))},
@@ -192,6 +195,12 @@ def _read_results(path: Path, fields: Mapping[str, Any], warnings: tuple[str, ..
 def _find_repeat(fields: Mapping[str, Any], config: Mapping[str, Any]) -> int:
     options = (as_mapping(fields.get("runtimeOptions")), as_mapping(config.get("evaluateOptions")))
     return max((value for option in options if isinstance(value := option.get("repeat"), int)), default=1)
+
+
+def _count_tests(columns: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Add up the counts of the columns under the names of `stats`, which some files do not have."""
+    counts = {key: [token_count(metrics.get(name)) for metrics in columns] for key, name in _COLUMN_COUNTS.items()}
+    return {key: sum(number or 0 for number in numbers) for key, numbers in counts.items() if any(numbers)}
 
 
 def _read_totals(stats: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -92,7 +92,7 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         return [
             trial.configuration
             + (f", sample {trial.sample_id}" if has_samples else "")
-            + (f", epoch {trial.epoch}" if has_epochs else "")
+            + (f", epoch {trial.epoch + 1}" if has_epochs else "")
             for trial in self.scores
         ]
 

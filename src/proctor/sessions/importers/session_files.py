@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
-from proctor.core.resources import READ_ERRORS, describe_json_error, describe_os_error, open_gzip
+from proctor.core.resources import READ_ERRORS, describe_json_error, describe_os_error, open_gzip, suggest_file
 from proctor.errors import ConfigError, DatasetError, Problem, suggest_name
 from proctor.records.formatting import format_count
 from proctor.records.session import CustomEvent
@@ -262,16 +262,15 @@ class SessionFiles:
     def _make_error(self) -> DatasetError:
         where = str(self.path)
         if not (self._start / self.path).exists():
-            fix = "check the path"
-            return DatasetError("file or folder not found", where=where, fix=fix)
+            return DatasetError("file or folder not found", where=where, fix=suggest_file(self.path))
         if not self.files and not self.problems:
             ending = f"ends in {', '.join(ENDINGS[:3])}"
             condition = ending if self._pattern is None else f"matches {self._pattern!r}"
-            fix = "choose other files with --pattern, such as --pattern '*.log'"
+            fix = "choose other files, for example: --pattern '*.log'"
             return DatasetError(f"no file in this folder {condition}", where=where, fix=fix)
         # A format helps only if there are values that no format understands.
         fix = (
-            f"add --format with one of: {', '.join(FORMATS)}"
+            f"add --format NAME, one of: {', '.join(FORMATS)}"
             if self._values_read
             else "pass a chat log or a trace, as JSON"
         ) + f"; for a file of an evaluation tool: proctor import {shlex.quote(where)}"
