@@ -6,7 +6,7 @@ Every figure is measured in a fresh process, the best of three or five rounds wi
 time unless it says wall; ratios are to a floor measured in the same run: plain asyncio with a semaphore of 20, the same
 two checks, one JSON line a sample into a file. `cold` is the first run of a process, `warm` the best of its later runs.
 
-Other load does not affect two further figures of w2, both of a warm run: --instructions counts them with valgrind, where
+Other load hardly affects two further figures of w2, both of a warm run: --instructions counts them with valgrind, where
 time passes so slowly that batches are smaller than usual; --bytecodes counts the bytecodes that Python executes.
 """
 
