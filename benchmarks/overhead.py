@@ -1,12 +1,13 @@
 """What the framework costs beside the work itself: start, overhead, memory, concurrency, crashes.
 
-    python benchmarks/overhead.py [w1 w2 memory w3 w4 w5 threads] [--instructions]
+    python benchmarks/overhead.py [w1 w2 memory w3 w4 w5 threads] [--instructions] [--bytecodes]
 
 Every figure is measured in a fresh process, the best of three or five rounds with the spread, CPU
 time unless it says wall; ratios are to a floor measured in the same run: plain asyncio with a semaphore of 20, the same
 two checks, one JSON line a sample into a file. `cold` is the first run of a process, `warm` the best of its later runs.
 
-With --instructions, w2 also counts the instructions of a warm run with valgrind, which other load does not affect.
+Other load hardly affects two further figures of w2, both of a warm run: --instructions counts them with valgrind, where
+time passes so slowly that batches are smaller than usual; --bytecodes counts the bytecodes that Python executes.
 """
 
 from __future__ import annotations
@@ -284,6 +285,21 @@ def core_install() -> tuple[set[str], int, int]:
     return names, size, bytecode
 
 
+COUNT_BYTECODES = """
+import atexit, sys, threading
+executed = [0]
+def trace_opcodes(frame, event, _):
+    executed[0] += event == "opcode"
+    return trace_opcodes
+def trace(frame, *_):
+    frame.f_trace_opcodes, frame.f_trace_lines = True, False
+    return trace_opcodes
+atexit.register(lambda: print("Collected :", executed[0], file=sys.stderr))
+threading.settrace(trace)
+sys.settrace(trace)
+"""
+
+
 def w2() -> None:
     """Overhead per sample compared with the floor; results are durable in the history."""
     print("\nW2 overhead: CPU per sample, best of nine (spread); warm: the best of three later runs")
@@ -306,27 +322,28 @@ def w2() -> None:
             f"{ours['peak_mb']:.0f}",
         )
     row("50,000 / 1,000", "", "", f"{costs[50_000] / costs[1_000]:.2f}x")
-    if "--instructions" in sys.argv:
-        w2_instructions()
-
-
-def w2_instructions(n: int = 10_000) -> None:
-    """Instructions per sample of a warm run, counted by valgrind."""
-    if shutil.which("valgrind") is None:
+    valgrind = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
+    if "--bytecodes" in sys.argv:
+        compare_counts("bytecodes", COUNT_BYTECODES)
+    if "--instructions" in sys.argv and shutil.which("valgrind") is None:
         row("instructions", "valgrind is not installed")
-        return
-    floor, ours = (count_warm_instructions(script, n) / n for script in (FLOOR, OURS))
-    row("instructions", f"{n:,} samples", f"floor {floor:,.0f}", f"proctor {ours:,.0f}", f"{ours / floor:.2f}x")
+    elif "--instructions" in sys.argv:
+        compare_counts("instructions", "", *valgrind)
 
 
-def count_warm_instructions(script: str, n: int) -> int:
-    """Return the instructions of the second run of a script in one process: those of two runs without those of one."""
+def compare_counts(unit: str, prelude: str, *counter: str, n: int = 10_000) -> None:
+    """Print the instructions or bytecodes per sample of a warm run."""
+    floor, ours = (count_warm(prelude + script, n, *counter) / n for script in (FLOOR, OURS))
+    row(unit, f"{n:,} samples", f"floor {floor:,.0f}", f"proctor {ours:,.0f}", f"{ours / floor:.2f}x")
+
+
+def count_warm(script: str, n: int, *counter: str) -> int:
+    """Return what the second run of a script in one process executes: the count of two runs without that of one."""
     counts = []
     # The same hashes in both processes, so that they differ only in the second run.
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     for runs in (1, 2):
-        valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-        command = [*valgrind, sys.executable, "-c", script, str(n), "0", "20", f"runs={runs}"]
+        command = [*counter, sys.executable, "-c", script, str(n), "0", "20", f"runs={runs}"]
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -408,7 +425,7 @@ def main() -> None:
     benches: dict[str, Any] = {
         "w1": w1, "w2": w2, "memory": memory, "w3": w3, "w4": w4, "w5": w5, "threads": threads
     }  # fmt: skip
-    for name in [name for name in sys.argv[1:] if name != "--instructions"] or benches:
+    for name in [name for name in sys.argv[1:] if not name.startswith("--")] or benches:
         benches[name]()
 
 

@@ -45,6 +45,10 @@ class StoredReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=
     is_own: bool = False
 
 
+# A string may be the JSON that LangChain writes.
+JSON_STARTS = ("[", "{")
+
+
 def may_hold_messages(returned: Any) -> bool:
     """False for values that contain no messages: numbers, and strings that are not JSON.
 
@@ -53,8 +57,7 @@ def may_hold_messages(returned: Any) -> bool:
     """
     value_type = type(returned)
     if value_type is str:
-        # A string may be the JSON that LangChain writes.
-        return bool(returned.startswith(("[", "{")))
+        return bool(returned.startswith(JSON_STARTS))
     # isinstance would read __class__ of the user's object.
     if issubclass(value_type, Reply):
         if issubclass(value_type, StoredReply):
@@ -63,7 +66,7 @@ def may_hold_messages(returned: Any) -> bool:
             return False
         returned = returned.output
         value_type = type(returned)
-    return value_type not in _PLAIN and (value_type is not str or returned[:1] in ("[", "{"))
+    return value_type not in _PLAIN and (value_type is not str or returned[:1] in JSON_STARTS)
 
 
 def is_data(returned: Any) -> bool:

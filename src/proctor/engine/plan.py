@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from proctor.ports import AttachedEvaluator, Metric, SampleEvaluators, SampleSource, Target
@@ -74,16 +74,14 @@ def plan_jobs(
     The baseline comes first, because the other configurations are compared with it. Positions follow the order
     of the dataset, even if samples run in another order.
     """
-    epochs = range(plan.options.epochs)
     configurations = sorted(plan.configurations, key=lambda c: c.name != plan.baseline)
-    per_sample = len(configurations) * len(epochs)
+    repeats = list(product(configurations, range(plan.options.epochs)))
     for number, sample in ordered_samples(plan) if samples is None else samples:
-        position = first_position + number * per_sample - 1
-        for configuration in configurations:
-            for epoch in epochs:
-                position += 1
-                if is_done is None or not is_done(position, sample.id, configuration.name, epoch):
-                    yield position, sample, configuration, epoch
+        position = first_position + number * len(repeats) - 1
+        for configuration, epoch in repeats:
+            position += 1
+            if is_done is None or not is_done(position, sample.id, configuration.name, epoch):
+                yield position, sample, configuration, epoch
 
 
 def ordered_samples(plan: Plan) -> Iterable[NumberedSample]:

@@ -8,7 +8,7 @@ import contextvars
 import functools
 import hashlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.thread import ThreadPoolExecutor
 from typing import Any
@@ -23,6 +23,7 @@ from proctor.records import codec
 from proctor.records.formatting import format_count
 from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.sample import CLUSTER
+from proctor.records.score import Score, make_passed_scores
 from proctor.records.trial import EvalResult, PositionedResult, Verdict
 
 # Workers wait while this many characters are queued.
@@ -90,10 +91,13 @@ class RedactingWriter:
     redacted.
     """
 
-    def __init__(self, writer: ResultWriter, redaction: Redaction, *, is_immediate: bool) -> None:
+    def __init__(
+        self, writer: ResultWriter, redaction: Redaction, *, is_immediate: bool, evaluators: Iterable[str] = ()
+    ) -> None:
         self._writer = writer
         self._redaction = redaction
         self._is_immediate = is_immediate
+        self._passed_scores = make_passed_scores(evaluators)
         self._batch_size = 1 if is_immediate else BATCH_SIZE
         self._batch: list[PositionedResult] = []
         self._texts: list[str] = []
@@ -102,15 +106,17 @@ class RedactingWriter:
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
         """Pass on a result, redacted, with the verdict on the original."""
-        text = None if self._redaction.personal else _join_texts(result)
+        text = None if self._redaction.personal else _join_texts(result, self._passed_scores)
         if text is None or len(text) > LARGE:
             self._add_redacted(position, result, verdict)
             return
         self._batch.append((position, result, verdict or result.verdict()))
-        self._texts.append(text)
-        if len(self._texts) >= self._batch_size:
+        texts = self._texts
+        texts.append(text)
+        count = len(texts)
+        if count >= self._batch_size:
             self.flush()
-        elif len(self._texts) == 1:
+        elif count == 1:
             asyncio.get_running_loop().call_soon(self.flush)
 
     def add_batch(self, batch: Sequence[PositionedResult]) -> None:
@@ -202,16 +208,22 @@ def create_redaction(options: RunOptions) -> Redaction | None:
 
 @contextlib.contextmanager
 def redacting_writer(
-    writer: ResultWriter, redaction: Redaction | None, *, is_immediate: bool = False, warnings: list[str] | None = None
+    writer: ResultWriter,
+    redaction: Redaction | None,
+    *,
+    is_immediate: bool = False,
+    warnings: list[str] | None = None,
+    evaluators: Iterable[str] = (),
 ) -> Iterator[ResultWriter]:
     """Wrap a writer in a redaction, if there is one; `is_immediate` checks each result separately.
 
-    `warnings` receives the number of outputs and responses that were not cached.
+    `warnings` receives the number of outputs and responses that were not cached. `evaluators` are the names of the
+    evaluators of all samples.
     """
     if redaction is None:
         yield writer
         return
-    redacting = RedactingWriter(writer, redaction, is_immediate=is_immediate)
+    redacting = RedactingWriter(writer, redaction, is_immediate=is_immediate, evaluators=evaluators)
     try:
         yield redacting
     finally:
@@ -272,8 +284,11 @@ def _code_name(name: str) -> str:
     return digest.translate(_HEX_TO_LETTERS)
 
 
-def _join_texts(result: EvalResult) -> str | None:
-    """Return all strings of a simple result, to check it without encoding; None if it is not simple."""
+def _join_texts(result: EvalResult, passed_scores: Mapping[str, Score]) -> str | None:
+    """Return all strings of a simple result, to check it without encoding; None if it is not simple.
+
+    `passed_scores` have no texts.
+    """
     trial = result.trial
     sample = trial.sample
     if trial.session is not None or trial.error is not None or sample.metadata or result.sessions:
@@ -285,6 +300,8 @@ def _join_texts(result: EvalResult) -> str | None:
         text = "\n".join(value for value in (prompt, output, expected) if type(value) is str)
     else:
         return None
+    if result.scores == passed_scores:
+        return text
     for score in result.scores.values():
         if score.details:
             return None

@@ -118,7 +118,8 @@ class RunExecution:
     def _redacted(self, writer: ResultWriter, redaction: Redaction | None) -> AbstractContextManager[ResultWriter]:
         warnings = self.progress.warnings
         notifying_writer = writer if self.on_result is None else NotifyingWriter(writer, self.on_result, warnings)
-        return redacting_writer(notifying_writer, redaction, warnings=warnings)
+        names = [spec.name for spec in self.metadata.evaluators]
+        return redacting_writer(notifying_writer, redaction, warnings=warnings, evaluators=names)
 
     async def _work(self, writer: ResultWriter) -> WorkerPool:
         threads, progress = CallThreads(), self.progress
@@ -130,7 +131,10 @@ class RunExecution:
         try:
             async with resource_scope.ResourceScope(), self.open_runner(threads, writer) as runner:
                 options, check = self.metadata.options, self.stop_check
-                pool = WorkerPool(options, self.jobs, runner, writer, progress, self.clock, stop_check=check)
+                names = [spec.name for spec in self.metadata.evaluators]
+                pool = WorkerPool(
+                    options, self.jobs, runner, writer, progress, self.clock, stop_check=check, evaluators=names
+                )
                 for result in self.earlier_results:
                     if pool.stop_reason != "stop_run":
                         pool.check_stop(result)

@@ -20,7 +20,7 @@ from proctor.core.private_copy import private_copies
 from proctor.core.retry_policy import is_retryable_error, trial_backoff_seconds
 from proctor.core.threads import CallThreads, compute
 from proctor.engine import timeouts as limits
-from proctor.engine.cache import CachedReply, Call, OutputCache, is_data, may_hold_messages, read_reply
+from proctor.engine.cache import JSON_STARTS, CachedReply, Call, OutputCache, is_data, may_hold_messages, read_reply
 from proctor.engine.output_limits import OutputLimits
 from proctor.engine.peer_trials import NoPeers, PeerTrials, configuration_only
 from proctor.engine.plan import Setup
@@ -31,7 +31,7 @@ from proctor.evaluators.score_conversion import as_error
 from proctor.models.model_calls import call_context
 from proctor.ports import AttachedEvaluator, ByteStore, SampleEvaluators
 from proctor.records.sample import Sample
-from proctor.records.score import Score
+from proctor.records.score import Score, make_passed_scores
 from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
 from proctor.sessions import current as sessions
@@ -93,6 +93,7 @@ class TrialRunner:
         self._limits = OutputLimits(plan.options, threads)
         timeout = plan.options.evaluator_timeout
         self._score = Scorer(plan.evaluators, timeout, threads, progress, responses, plan.checks)
+        self._passed_scores = make_passed_scores(self._score.names)
         self._rng = rng or random.Random()
 
     def run(
@@ -107,7 +108,10 @@ class TrialRunner:
         # Python calls local names and methods faster than attributes that hold a function.
         now, monotonic = self._now, slot.monotonic
         started_at = now()
-        call, scope = self._start(slot, sample, configuration, epoch)
+        # As `_start`, without its call.
+        private = sample if type(sample.input) in _IMMUTABLE else _copy_input(sample)
+        scope = CallScope(slot, self._call, private, configuration.options, epoch)
+        call = UserCall(scope.call_target)
         reply = call.value
         if (
             call.ended
@@ -115,14 +119,17 @@ class TrialRunner:
             and len(reply) <= self._limits.safe_length
             and scope.used_session is None
             and self._score.is_inline
-            and not may_hold_messages(reply)
+            and not reply.startswith(JSON_STARTS)
         ):
             slot.end_call()
             seconds = monotonic() - scope.started_at
             if seconds <= slot.seconds:
                 trial = Trial(sample, reply, None, to_ms(seconds), started_at, configuration.name, epoch)
-                result = EvalResult(trial, self._score.score_inline(trial))
-                return self._limits.limit_result(result) if self._limits.needs_check(result) else result
+                scores = self._score.score_inline(trial)
+                result = EvalResult(trial, scores)
+                if scores == self._passed_scores or not self._limits.needs_check(result):
+                    return result
+                return self._limits.limit_result(result)
         return self._run(slot, sample, configuration, epoch, started_at, call, scope)
 
     async def _run(
@@ -167,8 +174,8 @@ class TrialRunner:
     ) -> tuple[UserCall, CallScope]:
         """Call the target; the call may have ended when this returns."""
         private = sample if type(sample.input) in _IMMUTABLE else _copy_input(sample)
-        scope = CallScope(slot)
-        return UserCall(scope.call, self._call, private, configuration.options, epoch), scope
+        scope = CallScope(slot, self._call, private, configuration.options, epoch)
+        return UserCall(scope.call_target), scope
 
     async def _trial(
         self,

@@ -18,8 +18,8 @@ from proctor.engine.trial import Runner, cancelled_result
 from proctor.errors import StopRun
 from proctor.ports import ResultWriter
 from proctor.records.run import RunOptions
-from proctor.records.score import find_failures
-from proctor.records.trial import EvalResult
+from proctor.records.score import find_failures, make_passed_scores
+from proctor.records.trial import ALL_PASSED, EvalResult
 
 # Workers that never wait yield to the loop at about this interval.
 YIELD_SECONDS = 0.01
@@ -41,7 +41,7 @@ class WorkerPool:
     `stop_reason` is the reason why no further job starts. `failed_result` is the result that caused it, `stop_error`
     the error of a call that must not be repeated, `decision` the reason of an early stop. `still_running` counts the
     calls that ignored their cancellation. If jobs come from outside, `wait_for_jobs` waits for more and returns False
-    at the end.
+    at the end. `evaluators` are the names of the evaluators of all samples.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class WorkerPool:
         clock: Clock,
         wait_for_jobs: Callable[[], Awaitable[bool]] | None = None,
         stop_check: StopCheck | None = None,
+        evaluators: Iterable[str] = (),
     ) -> None:
         self._options = options
         self._jobs = iter(jobs)
@@ -66,8 +67,10 @@ class WorkerPool:
         self._yielded_at = clock.monotonic()
         self._workers: dict[asyncio.Task[None], WorkerSlot] = {}
         self._open = jobs.open if isinstance(jobs, Ledger) else {}
-        self._errors = 0
+        self._errors, self._skipped = 0, options.skipped
+        self._passed_scores = make_passed_scores(evaluators) or None
         self._counts_errors = options.on_error == "raise" or options.max_errors is not None
+        self._has_observers = progress.has_listeners or self._counts_errors or stop_check is not None
         self._over: asyncio.Future[None]
         self.stop_reason: StopReason = ""
         self.failed_result: EvalResult | None = None
@@ -129,8 +132,10 @@ class WorkerPool:
                 progress.trial_start(configuration.name)
             try:
                 outcome = run(slot, sample, configuration, epoch)
-                has_waited = not isinstance(outcome, EvalResult)
-                result = outcome if isinstance(outcome, EvalResult) else await outcome
+                if isinstance(outcome, EvalResult):
+                    result, has_waited = outcome, False
+                else:
+                    result, has_waited = await outcome, True
             except StopRun as error:
                 # The trial has no result and is left for a resumed run. The first error is the cause; later errors
                 # follow from it.
@@ -157,15 +162,19 @@ class WorkerPool:
 
     def _store(self, position: int, result: EvalResult) -> None:
         """Write a result to the history, count it, and check whether to continue."""
-        if self._options.skipped != result.skipped:
-            result = msgspec.structs.replace(result, skipped=self._options.skipped)
-        verdict = result.verdict()
+        if self._skipped != result.skipped:
+            result = msgspec.structs.replace(result, skipped=self._skipped)
+        is_passed = result.scores == self._passed_scores and result.trial.error is None
+        verdict = ALL_PASSED if is_passed else result.verdict()
         self._writer.add(position, result, verdict)
-        progress = self._progress
-        progress.count(verdict[0])
-        if progress.has_listeners:
-            progress.trial_end(result.trial)
+        self._progress.outcomes[verdict[0]] += 1
         self._open.pop(position, None)
+        if self._has_observers:
+            self._notify(result)
+
+    def _notify(self, result: EvalResult) -> None:
+        if self._progress.has_listeners:
+            self._progress.trial_end(result.trial)
         if self._counts_errors and not self.stop_reason and describe_error(result):
             self._count_error(result)
         if self._stop_check is not None and self.stop_reason in ("", "decided"):

@@ -19,9 +19,9 @@ import msgspec
 from proctor.history.payload import encode_result, encode_text_results
 from proctor.records.results import ModelUsage, find_model_usage
 from proctor.records.run import RunMetadata
-from proctor.records.score import Score
+from proctor.records.score import Score, make_passed_scores
 from proctor.records.session import Usage
-from proctor.records.trial import OUTCOMES, EvalResult, Outcome, PositionedResult, Verdict
+from proctor.records.trial import ALL_PASSED, OUTCOMES, EvalResult, Outcome, PositionedResult, Verdict
 
 RESULTS_PER_BLOCK = 256
 STORED_COLUMNS = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results")
@@ -82,6 +82,14 @@ class ResultPacker:
         self._configurations = {c.name: index for index, c in enumerate(run.configurations)}
         self._pack_figures = make_record_layout(len(names)).pack
         self._no_marks, self._no_numbers = (NO_OUTPUT * len(names)).encode(), [NAN] * len(names)
+        # If all scores passed, the figures differ only in the numbers of the trial and its latency.
+        self._passed_scores = make_passed_scores(names)
+        marks, ones = (PASSED * len(names)).encode(), [1.0] * len(names)
+        figures = self._pack_figures(0, 0, 0, OUTCOME_INDEXES["passed"], marks, 1.0, 0.0, NAN, *ones)
+        latency = FIRST_MARK + len(names) + DOUBLE
+        self._figures_around_latency = figures[OUTCOME_BYTE:latency], figures[latency + DOUBLE :]
+        before, after = map(len, self._figures_around_latency)
+        self._pack_passed_figures = struct.Struct(f"<IHI{before}sd{after}s").pack
 
     def pack(self, position: int, result: EvalResult, verdict: Verdict) -> Packed:
         """Pack one result."""
@@ -93,10 +101,20 @@ class ResultPacker:
         lines = encode_text_results([result for _, result, _ in batch])
         if lines is None:
             return [self.pack(*item) for item in batch]
-        return [
-            self._pack(position, result, verdict, line)
-            for (position, result, verdict), line in zip(batch, lines, strict=True)
-        ]
+        passed_scores, configurations = self._passed_scores, self._configurations
+        pack, (before, after) = self._pack_passed_figures, self._figures_around_latency
+        passed = OUTCOME_INDEXES["passed"]
+        packed: list[Packed] = []
+        for (position, result, verdict), line in zip(batch, lines, strict=True):
+            trial = result.trial
+            if verdict == ALL_PASSED and result.scores == passed_scores:
+                figures = pack(
+                    position, configurations[trial.configuration], trial.epoch, before, trial.latency_ms, after
+                )
+                packed.append((passed, figures, trial.sample.id, None, None, None, line))
+            else:
+                packed.append(self._pack(position, result, verdict, line))
+        return packed
 
     def _pack(self, position: int, result: EvalResult, verdict: Verdict, json: bytes) -> Packed:
         trial = result.trial

@@ -281,16 +281,17 @@ class CostMetric:
     name = "cost"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        spent = results.model_usage() or [None] * len(results)
+        spent, outcomes = results.model_usage() or [], results.outcomes()
         is_known = [usage is not None and usage.cost is not None for usage in spent]
         costs = array("d", (usage.cost for usage in spent if usage and usage.cost is not None))
         clusters = results.clusters()
-        pairs = zip(is_known, results.outcomes(), strict=True)
-        errors = sum(not known and outcome == _ERROR for known, outcome in pairs)
+        errors = outcomes.count(_ERROR)
+        if spent:
+            errors -= sum(outcome == _ERROR for outcome in compress(outcomes, is_known))
         column = Column(
             costs,
             errors=errors,
-            skipped=is_known.count(False) - errors,
+            skipped=len(outcomes) - len(costs) - errors,
             clusters=None if clusters is None else list(compress(clusters, is_known)),
         )
         return {

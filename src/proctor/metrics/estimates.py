@@ -93,9 +93,10 @@ def _estimate_mean_interval(column: Column, *, is_score: bool) -> tuple[Interval
     interval.
     """
     values, clusters = column.values, column.clusters
-    is_rate = is_score and len(values) > 1 and values.count(0.0) + values.count(1.0) == len(values)
+    ones = values.count(1.0) if is_score else 0
+    is_rate = is_score and len(values) > 1 and (ones == len(values) or ones + values.count(0.0) == len(values))
     if is_rate and clusters is None:
-        return wilson_interval(values.count(1.0), len(values)), ""
+        return wilson_interval(ones, len(values)), ""
     if not is_rate and len(values) > 1 and _are_equal(values):
         return None, ALL_EQUAL
     if clusters is None or not values:

@@ -8,24 +8,22 @@ SPARE_BYTES = 4096
 
 
 class Positions:
-    """A set of positions of a plan; a million positions fit into 125 kB."""
+    """A set of positions of a plan, one byte each."""
 
     def __init__(self) -> None:
-        self._bits = bytearray()
+        self._taken = bytearray()
 
     def add(self, position: int) -> bool:
         """Add a position; return False if it was there already."""
-        byte, bit = position >> 3, 1 << (position & 7)
-        if byte >= len(self._bits):
-            self._bits.extend(bytes(byte + 1 - len(self._bits) + SPARE_BYTES))
-        if self._bits[byte] & bit:
-            return False
-        self._bits[byte] |= bit
-        return True
+        taken = self._taken
+        if position >= len(taken):
+            taken.extend(bytes(position + 1 - len(taken) + SPARE_BYTES))
+        is_new = not taken[position]
+        taken[position] = 1
+        return is_new
 
     def __contains__(self, position: int) -> bool:
-        byte = position >> 3
-        return byte < len(self._bits) and bool(self._bits[byte] & (1 << (position & 7)))
+        return position < len(self._taken) and self._taken[position] == 1
 
 
 def shuffle_key(seed: int, sample_id: str) -> bytes:

@@ -16,6 +16,7 @@ DEFAULT_CONFIGURATION = "default"
 
 Outcome = Literal["passed", "failed", "error", "unscored", "skipped"]
 Verdict = tuple[Outcome, float | None]
+ALL_PASSED: Verdict = ("passed", 1.0)
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "error", "unscored", "skipped")
 
 
@@ -170,7 +171,9 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             return "unscored", None
         if not values or (has_skips and passed and self.skipped != "ignore"):
             return "skipped", None
-        return ("passed" if passed else "failed"), fsum(values) / len(values)
+        # The sum of two numbers is rounded once, as `fsum` does.
+        total = fsum(values) if len(values) > 2 else sum(values)
+        return ("passed" if passed else "failed"), total / len(values)
 
 
 # A result with its position in the plan and its verdict.
