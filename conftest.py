@@ -89,12 +89,15 @@ def _isolate_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Restore the path, modules and evaluators after each test, and ignore the history of the user."""
     monkeypatch.delenv("PROCTOR_HISTORY", raising=False)
     monkeypatch.setattr(registry, "_process_evaluators", dict(registry._process_evaluators))
-    path, modules, longest = list(sys.path), set(sys.modules), csv.field_size_limit()
+    path, newest, longest = list(sys.path), next(reversed(sys.modules)), csv.field_size_limit()
     yield
     sys.path[:] = path
     csv.field_size_limit(longest)
-    # A list, because another thread may be importing.
-    for name in [name for name in list(sys.modules) if name not in modules]:
-        file = getattr(sys.modules[name], "__file__", None) or ""
+    # New modules are the last ones, and comparing all the thousands of names after each test takes longer than most
+    # tests. A list, because another thread may be importing.
+    for name in reversed(list(sys.modules)):
+        if name == newest:
+            break
+        file = getattr(sys.modules.get(name), "__file__", None) or ""
         if "pytest-of" in Path(file).parts or "pytest-of" in file:
-            del sys.modules[name]
+            sys.modules.pop(name, None)

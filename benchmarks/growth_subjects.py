@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -125,11 +126,12 @@ def _both_ways(evaluate: Any, **options: Any) -> Callable[[str], object]:
 
 def _attached(evaluate: Any, *, with_context: bool = False, **options: Any) -> Callable[[str], object]:
     """Attach an evaluator with its options as a run does; a context is as long as the output."""
-    attached = attach(evaluate, parameters=options)
+    # On the first call: attaching all of them takes longer than most programs that import this list.
+    attached = functools.cache(lambda: attach(evaluate, parameters=options))
 
     def call(text: str) -> object:
         metadata = {"context": text[::-1]} if with_context else {}
-        return attached.score(Trial(Sample("a", SENTENCE, SENTENCE, metadata), text))
+        return attached().score(Trial(Sample("a", SENTENCE, SENTENCE, metadata), text))
 
     return call
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +25,25 @@ ROOT = Path(__file__).parent.parent
 def is_thorough() -> bool:
     """True in `make properties`, where tests take all combinations instead of a part of them."""
     return settings.default is not None and settings.default.max_examples >= 200
+
+
+def pair_in_turn(places: Iterable[tuple[Any, Any]], values: Sequence[Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """Pair each place with the next of the values, or with all of them in `make properties`."""
+    for number, (container, key) in enumerate(places):
+        for value in values if is_thorough() else [values[number % len(values)]]:
+            yield container, key, value
+
+
+class LazyModule:
+    """A module that is imported on first use, because every process of a test run imports all test files."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # pytest asks every object of a test file for such names
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self._name), name)
 
 
 class ManualClock:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from proctor.comparison.compare import compare
 from proctor.comparison.sides import Side, average_by_sample
@@ -17,6 +17,9 @@ from proctor.core.stats.effects import clustered_paired_t
 from proctor.records.comparison import Comparison
 from proctor.records.numbers import as_number
 from tests.comparison.made_up import numbers, of_field, of_score, sides_of_field
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
 
 UNSURE = "not enough evidence"
 NUMBER = st.integers(0, 4000).map(lambda eighths: eighths / 8)

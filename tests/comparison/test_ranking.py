@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from proctor.comparison.ranking import RankingEntry, rank
 from proctor.core.stats.ranks import best_probabilities
 from proctor.errors import ConfigError
 from proctor.records.comparison import Ranking
 from tests.comparison.made_up import numbers
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
 
 VALUES = st.lists(st.none() | st.integers(0, 50).map(float), min_size=1, max_size=6)
 

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from scipy import stats
 
 from proctor import EvalResult, MetricValue, Sample, Score, Trial, Usage
 from proctor.comparison.compare import compare
@@ -20,6 +19,9 @@ from proctor.core.stats.bootstrap import Resampled
 from proctor.errors import ConfigError
 from proctor.records.comparison import MetricDelta
 from proctor.records.results import ResultList, Results
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
 
 
 def make(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from proctor.comparison.compare import compare, compare_all
 from proctor.comparison.sides import Side
@@ -17,6 +16,9 @@ from proctor.comparison.verdicts import DifferenceEvidence, estimate_more_sample
 from proctor.core.stats.effects import holm
 from proctor.errors import ConfigError
 from tests.comparison.made_up import numbers, of_field, of_score
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
 
 
 def side(name: str, **scores: Any) -> Side:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import ray
 
 from proctor import EvalReport, Session, SQLiteHistory, ToolCall
 from proctor.distributed import ray_backend
@@ -30,10 +29,11 @@ from proctor.errors import RunStopped
 from proctor.ports import RunView
 from proctor.records.progress import ProgressEvent
 from tests.distributed.ray_runs import EXAM, LONG, exam, exam_folder, run_locally, run_on_ray, warnings
-from tests.support import samples
+from tests.support import LazyModule, samples
 
 pytestmark = pytest.mark.slow
 __all__ = ["exam_folder"]
+ray: Any = LazyModule("ray")
 
 SCRIPT = """
 import asyncio, contextlib, signal, sys, threading

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 from types import ModuleType
 from typing import Any
 
 import pytest
-import ray
 
 from proctor.distributed import ray_backend as on_ray
 from proctor.errors import ConfigError
 
 
+@pytest.fixture
+def ray() -> ModuleType:
+    """Ray, imported by the tests that use it: every process of a test run imports this file."""
+    return importlib.import_module("ray")
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere:x"])
-def test_an_unreachable_cluster_is_an_error(address: str) -> None:
+def test_an_unreachable_cluster_is_an_error(address: str, ray: ModuleType) -> None:
     """It names the address and what to check."""
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(ConfigError, match="Ray cannot be reached: ") as caught, on_ray.connect_ray(ray, address):
@@ -26,7 +32,7 @@ def test_an_unreachable_cluster_is_an_error(address: str) -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_the_address_in_the_environment_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_address_in_the_environment_is_checked_too(monkeypatch: pytest.MonkeyPatch, ray: ModuleType) -> None:
     """Ray uses it if no other is passed."""
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(ConfigError, match="Connection refused"), on_ray.connect_ray(ray, None):
@@ -61,7 +67,9 @@ def test_without_an_address_ray_decides_and_is_shut_down_after_the_run(monkeypat
 
 
 @pytest.mark.parametrize("before", [None, "mine"])
-def test_the_log_filter_of_ray_is_restored(before: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_filter_of_ray_is_restored(
+    before: str | None, monkeypatch: pytest.MonkeyPatch, ray: ModuleType
+) -> None:
     """It is set only while Ray is imported; an existing value is used."""
     monkeypatch.delenv(on_ray.SKIPPED_LOGS, raising=False)
     if before is not None:

@@ -13,11 +13,7 @@ STEP = 5
 
 
 def measure_sample(
-    monkeypatch: pytest.MonkeyPatch,
-    measure: Callable[[Path], Iterator[Figure]],
-    data: Path,
-    *,
-    harmless_step: int = STEP,
+    monkeypatch: pytest.MonkeyPatch, measure: Callable[[Path], Iterator[Figure]], data: Path
 ) -> dict[tuple[str, str], float]:
     """Return the figures of a measurement with every fifth text, by name and data set."""
     wiki, harmless = safety.wiki, safety.harmless
@@ -27,7 +23,7 @@ def measure_sample(
         return comments[::STEP], labels[::STEP]
 
     def sample_harmless(data: Path) -> Iterator[tuple[str, list[str]]]:
-        return ((name, texts[::harmless_step]) for name, texts in harmless(data))
+        return ((name, texts[::STEP]) for name, texts in harmless(data))
 
     monkeypatch.setattr(safety, "wiki", sample_wiki)
     monkeypatch.setattr(safety, "harmless", sample_harmless)

@@ -135,8 +135,7 @@ def test_it_is_found_by_its_name_with_its_options() -> None:
 @pytest.mark.no_cover
 @pytest.mark.skipif(not WIKI.is_dir(), reason="the public Wikipedia comments are not here")
 def test_it_agrees_with_people_and_does_not_move_with_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    # An alarm rate below 1% needs all harmless texts.
-    figures = measure_sample(monkeypatch, safety.toxicity, DATA, harmless_step=1)
+    figures = measure_sample(monkeypatch, safety.toxicity, DATA)
     assert figures["toxicity F1", "Wikipedia comments"] >= 0.70
     assert figures["AUROC, comments not skipped", "Wikipedia comments"] >= 0.95
     assert figures["toxicity verdicts moved", "swapped pairs"] < 0.02

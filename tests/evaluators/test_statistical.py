@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.decorator import get_info
 from proctor.evaluators.statistical import consistency, effect_size, statistical_significance
 from proctor.records.fields.context import FieldContext
+from tests.support import LazyModule
 from tests.tables import each_row
+
+stats: Any = LazyModule("scipy.stats")
 
 UP = [0.9, 0.8, 0.95, 0.85, 0.9, 0.8, 0.95, 0.9]
 MANY = [0.5 + 0.4 * math.sin(place) for place in range(40)]

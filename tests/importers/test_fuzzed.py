@@ -21,7 +21,7 @@ from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import AUTO, FORMATS, Format
 
 SMALL = 4_000
-INPUTS = 60
+INPUTS = 25
 SPANS = '{"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": {"a": {'
 TALK = [
     {"role": "user", "content": "Hello", "n": 7},

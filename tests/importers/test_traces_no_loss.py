@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from proctor.sessions.importers import langfuse, otlp
 from tests.importers.logs import DATA, marked_in, read, written
 from tests.importers.traces import LANGFUSE, LANGFUSE_SESSION, OTLP, OTLP_LOGS
+from tests.support import pair_in_turn
 from tests.tables import each_row
 
 MARK = "\u2042mark\u2042"
@@ -102,14 +103,14 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
         form.looks_like(values)
 
 
+@pytest.mark.thorough
 @each_row("name", EXAMPLES)
-@each_row("put", PUTS)
-def test_nothing_in_a_trace_can_be_lost(name: str, put: Any) -> None:
+def test_nothing_in_a_trace_can_be_lost(name: str) -> None:
     """A word put into any place of a trace, instead of anything, is found in the record."""
     lost = []
     form = FORMATS.get(name.partition(" ")[0], otlp)
     values = opened(EXAMPLES[name])
-    for container, key in list(spots(values)):
+    for container, key, put in pair_in_turn(list(spots(values)), PUTS):
         before, container[key] = container[key], put
         if MARK not in written(read(form, closed(values))):
             lost.append((key, before))
@@ -117,15 +118,15 @@ def test_nothing_in_a_trace_can_be_lost(name: str, put: Any) -> None:
     assert lost == []
 
 
+@pytest.mark.thorough
 @each_row("name", EXAMPLES)
-@each_row("put", ["Weather in Paris?", "Sunny", "c1", "user", 12])
-def test_the_same_word_in_another_place_is_kept(name: str, put: Any) -> None:
+def test_the_same_word_in_another_place_is_kept(name: str) -> None:
     """A word of the trace, put in the place of another text or number, makes another record."""
     form = FORMATS.get(name.partition(" ")[0], otlp)
     before = written(read(form, EXAMPLES[name]))
     unseen = []
     values = opened(EXAMPLES[name])
-    for container, key in list(spots(values)):
+    for container, key, put in pair_in_turn(list(spots(values)), ["Weather in Paris?", "Sunny", "c1", "user", 12]):
         was = container[key]
         if str(was).strip('"') == str(put) or not isinstance(was, str | int | float):
             continue

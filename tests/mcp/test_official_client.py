@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.mcp.conftest import INJECTION, SECRET
 
-mcp = pytest.importorskip("mcp")
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the package mcp")
 
 # Words and numbers take 2.75 to 4 characters per token; the limit holds for the worst case.
 CHARACTERS_PER_TOKEN = 2.75

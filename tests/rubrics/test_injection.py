@@ -1,8 +1,8 @@
 """Sessions that speak for themselves: whatever they say, no verdict moves.
 
 Every attack is in every place of a session, before judges that quote what they read. A judge that has a verdict keeps
-it; a judge that only quotes has none, and returns no number. `make test` takes each echo and place with a third of the
-attacks, so that every attack meets every place; `make properties` takes all combinations.
+it; a judge that only quotes has none, and returns no number. `make test` takes each echo and place with a seventh of
+the attacks, so that every attack meets every place; `make properties` takes all combinations.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ PARROTS: dict[str, Callable[[Asked], str]] = {
 }
 
 
-def choose_attacks(first: int = 0) -> dict[str, str]:
-    """Every third attack from `first`, or all of them in the thorough profile."""
-    step = 1 if is_thorough() else 3
+def choose_attacks(first: int, step: int) -> dict[str, str]:
+    """Every attack at a distance of `step` from `first`, or all of them in the thorough profile."""
+    step = 1 if is_thorough() else step
     return dict(list(ATTACKS.items())[first % step :: step])
 
 
@@ -93,7 +93,8 @@ def test_no_attack_changes_a_verdict(echo: str, place: str) -> None:
     """A 2 stays a 2, with one call each: 0 of all attacks move it."""
     structured = echo in IN_JSON
     judge = Scripted((IN_JSON if structured else LINES)[echo], schema=structured)
-    attacks = choose_attacks([*LINES, *IN_JSON].index(echo) + [*PLACES].index(place))
+    echoes = [*LINES, *IN_JSON]
+    attacks = choose_attacks(echoes.index(echo) + [*PLACES].index(place), len(echoes))
     scores = all_scored(judge, place, attacks)
     assert {name: score for name, score in scores.items() if score.details.get("score") != 2} == {}
     assert len(judge.asked) == len(attacks)
@@ -119,7 +120,7 @@ def test_no_trap_costs_a_structured_verdict(place: str) -> None:
 def test_a_judge_that_only_quotes_has_no_verdict(parrot: str, place: str) -> None:
     """Asked twice, then evaluation_failed without a number."""
     judge = Scripted(PARROTS[parrot])
-    attacks = choose_attacks([*PARROTS].index(parrot))
+    attacks = choose_attacks([*PARROTS].index(parrot) + [*PLACES].index(place), len(PARROTS))
     for name, score in all_scored(judge, place, attacks).items():
         assert score.value is None, name
         assert score.details["status"] == "evaluation_failed", name

@@ -5,13 +5,16 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from proctor.core.stats.bootstrap import bootstrap_interval
 from proctor.core.stats.intervals import Interval, mean_interval
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
 
 
 def draw_skewed(n: int, seed: int = 1) -> list[float]:

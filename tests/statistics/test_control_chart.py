@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
-from scipy import stats
 
 from proctor.core.stats.control_chart import average_run_length, chart, find_limit
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from proctor.core.stats.differences import compare_groups, paired_differences, paired_t, sample_moments, welch_t
 from proctor.core.stats.permutations import (
@@ -23,6 +22,9 @@ from proctor.core.stats.permutations import (
     sign_flip_test,
     sign_test,
 )
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
 
 NUMBER = st.integers(-400, 400).map(lambda eighths: eighths / 8)
 GROUP = st.lists(NUMBER, min_size=2, max_size=12)

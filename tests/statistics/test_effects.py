@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import stats
-from scipy.special import gamma
 
 from proctor.core.stats.effects import hedges_correction, measure_effect, measure_paired_effect
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
+special: Any = LazyModule("scipy.special")
 
 NUMBER = st.integers(-400, 400).map(lambda eighths: eighths / 8)
 GROUP = st.lists(NUMBER, min_size=2, max_size=12)
@@ -27,7 +30,7 @@ def test_d_is_the_difference_in_pooled_deviations(first: list[float], second: li
     actual = measure_effect(first, second)
     expected = stats.ttest_ind(first, second).statistic * math.sqrt(1 / n + 1 / m)
     df = n + m - 2
-    factor = gamma(df / 2) / (math.sqrt(df / 2) * gamma((df - 1) / 2))
+    factor = special.gamma(df / 2) / (math.sqrt(df / 2) * special.gamma((df - 1) / 2))
     assert actual is not None
     assert actual.d == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert actual.g == pytest.approx(expected * factor, rel=1e-9, abs=1e-12)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from proctor.core.stats.intervals import (
     clustered_mean_interval,
@@ -19,6 +19,9 @@ from proctor.core.stats.intervals import (
     skew_adjusted_interval,
     wilson_interval,
 )
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
 
 SCORE = st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)
 SCORES = st.lists(SCORE, min_size=2, max_size=40)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from proctor.core.stats.ranks import kendall_tau
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
 
 RANKED = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=3, max_size=40)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,10 @@ from benchmarks.simulations.power import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+
+from tests.support import LazyModule
+
+stats: Any = LazyModule("scipy.stats")
 
 SHARE = st.integers(1, 40).map(lambda hundredths: hundredths / 100)
 

@@ -8,12 +8,12 @@ import random
 import re
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.simulations.items import simulate_verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from proctor.core.stats.effects import benjamini_hochberg
 from proctor.core.stats.items import (
@@ -26,7 +26,9 @@ from proctor.core.stats.items import (
     select_core,
 )
 from proctor.validity.items import Verdicts, analyze_items
-from tests.support import run_command
+from tests.support import LazyModule, run_command
+
+stats: Any = LazyModule("scipy.stats")
 
 # Section 6 of the Law School Admission Test: 1000 people, five items (Bock and Lieberman 1970). The counts of the 32
 # response patterns, from all failed to all passed in binary order.

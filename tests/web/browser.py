@@ -53,6 +53,16 @@ def open_browser() -> Iterator[Any]:
             browser.close()
 
 
+@contextmanager
+def closing_new_pages(browser: Any) -> Iterator[Any]:
+    """The browser, whose new pages are closed at the end: an open page goes on asking its server for news."""
+    contexts = list(browser.contexts)
+    yield browser
+    for context in browser.contexts:
+        if context not in contexts:
+            context.close()
+
+
 class Window:
     """A browser window; errors, dialogs and requests to others than its address are problems."""
 

@@ -17,7 +17,7 @@ from proctor import evaluate, llm_judge
 from proctor.history.sqlite import SQLiteHistory
 from proctor.reports.html import HTMLReporter
 from proctor.validity.drawing import draw, list_judged_outputs
-from tests.web.browser import Window, open_browser, serving
+from tests.web.browser import Window, closing_new_pages, open_browser, serving
 from tests.web.rich_history import HEBREW, PLANS, make_history, store
 
 SAMPLES = "/#/runs/run-03?tab=samples"
@@ -48,15 +48,21 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> SQLiteHistory:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def shared_browser() -> Iterator[Any]:
     with open_browser() as browser:
         yield browser
 
 
+@pytest.fixture
+def browser(shared_browser: Any) -> Iterator[Any]:
+    with closing_new_pages(shared_browser):
+        yield shared_browser
+
+
 @pytest.fixture(scope="module")
-def shared_window(browser: Any, history: SQLiteHistory) -> Iterator[Window]:
+def shared_window(shared_browser: Any, history: SQLiteHistory) -> Iterator[Window]:
     with serving(history) as address:
-        yield Window(browser, address)
+        yield Window(shared_browser, address)
 
 
 @pytest.fixture

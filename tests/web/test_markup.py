@@ -22,7 +22,7 @@ from proctor.records.session import Event, Message, Session, ToolCall
 from proctor.records.trial import Configuration, EvalResult, Failure, Trial
 from proctor.reports.formats import find_format
 from proctor.reports.trend import render_svg
-from tests.web.browser import PATIENCE_MS, Window, open_browser, serving
+from tests.web.browser import PATIENCE_MS, Window, closing_new_pages, open_browser, serving
 from tests.web.markup import FOREIGN_ELEMENTS, PAYLOADS
 
 TOGETHER = " ".join(PAYLOADS[:12])
@@ -74,9 +74,15 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> SQLiteHistory:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def shared_browser() -> Iterator[Any]:
     with open_browser() as browser:
         yield browser
+
+
+@pytest.fixture
+def browser(shared_browser: Any) -> Iterator[Any]:
+    with closing_new_pages(shared_browser):
+        yield shared_browser
 
 
 def test_there_are_enough_payloads() -> None:
