@@ -262,17 +262,21 @@ def _split_comparison(sentence: Sequence[Word], word: Word) -> tuple[set[str], s
 
 
 def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
-    """Return the numbers that lack the magnitude or have the opposite bound of the same number in a context."""
+    """Return the numbers that have another magnitude, or the opposite bound, than the same number in a context."""
     context_measures: dict[str, list[_Measure]] = {}
     for measure in _find_measures(context):
         context_measures.setdefault(measure.number, []).append(measure)
+    percents = [number for number, items in context_measures.items() if any(m.magnitude == "percent" for m in items)]
     changes = []
     for number, magnitude, bound, is_upper in _find_measures(sentence):
         others = context_measures.get(number, [])
         if not others:
             continue
-        if not magnitude and all(other.magnitude for other in others):
-            changes.append((number, f"{number} {others[0].magnitude}"))
+        if all(other.magnitude and other.magnitude != magnitude for other in others):
+            changes.append((f"{number} {magnitude}".rstrip(), f"{number} {others[0].magnitude}"))
+        elif magnitude == "percent" and percents and not any(other.magnitude == "percent" for other in others):
+            # The context has this number for something else, and another percentage.
+            changes.append((f"{number} percent", f"{percents[0]} percent"))
         elif bound and all(other.bound and other.is_upper is not is_upper for other in others):
             changes.append((f"{bound} {number}", f"{others[0].bound} {number}"))
     return changes

@@ -22,7 +22,8 @@ from proctor.evaluators.tokenizer import Word, WordIndex, are_related
 
 _MEANINGFUL = ("content", "name", "number")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
-_AUXILIARIES = frozenset({"is", "are", "was", "were", "be", "been", "being", "got", "has", "have", "had"})
+_BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
+_AUXILIARIES = _BE | {"has", "have", "had"}
 # Prepositions before the place or the time of a fact; the passage of the fact has this share of its other words.
 _PLACING = frozenset({"in", "at", "on", "to", "from", "by", "for", "with", "since", "until"})
 _MIN_REST = 0.7
@@ -250,7 +251,7 @@ def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tupl
     if exchange:
         return exchange
     for verb, word in enumerate(words):
-        if word.kind != "content" or word.text in _load_roles()["symmetric"] or not _follows_name(words, verb):
+        if word.kind != "content" or word.text in load_roles()["symmetric"] or not _follows_name(words, verb):
             continue
         centers = _find_places(word, passage)
         if len(centers) != 1 or not _follows_name(passage, centers[0]):
@@ -261,7 +262,11 @@ def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tupl
         if len(ends) != 2 or any(len(places) != 1 for places in ends):
             continue
         (first,), (second,), center = *ends, centers[0]
-        is_other_voice = _is_passive(words, verb, right[0]) is not _is_passive(passage, center)
+        is_passive, is_other_passive = _is_passive(words, verb, right[0]), _is_passive(passage, center)
+        # "Acme was founded in Oslo" does not say who founded it.
+        if words[verb - 1].text in _BE and is_other_passive and not is_passive:
+            continue
+        is_other_voice = is_passive is not is_other_passive
         if (second < center < first and not is_other_voice) or (first < center < second and is_other_voice):
             return left[0], right[0]
     return None
@@ -304,7 +309,7 @@ class _Relation(NamedTuple):
 def _find_relations(words: Sequence[Word]) -> list[_Relation]:
     if len(words) > _MAX_ROLE_WORDS:
         return []
-    roles = _load_roles()
+    roles = load_roles()
     relations = []
     for place, verb in enumerate(words):
         if verb.kind != "content" or not verb.original.islower() or verb.text in roles["symmetric"]:
@@ -332,7 +337,8 @@ def _is_participant(word: Word) -> bool:
 
 
 @functools.cache
-def _load_roles() -> Mapping[str, frozenset[str]]:
+def load_roles() -> Mapping[str, frozenset[str]]:
+    """Load the words that tell who does something to whom, by kind."""
     return {name: frozenset(text.split()) for name, text in load_data("grounding", "roles.yaml").items()}
 
 
