@@ -23,6 +23,8 @@ from proctor.evaluators.tokenizer import Word, WordIndex, are_related
 _MEANINGFUL = ("content", "name", "number")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
+# Words other than nouns and names that precede a verb with an object.
+_SUBJECTS = frozenset({"he", "she", "it", "they", "who", "which", "that", "and", "has", "have", "had", "also", "now"})
 _AUXILIARIES = _BE | {"has", "have", "had"}
 # Prepositions before the place or the time of a fact; the passage of the fact has this share of its other words.
 _PLACING = frozenset({"in", "at", "on", "to", "from", "by", "for", "with", "since", "until"})
@@ -330,6 +332,45 @@ def _find_relations(words: Sequence[Word]) -> list[_Relation]:
         if is_verb and starts_clause and all(_is_participant(word) for word in (subject, other)):
             relations.append(_Relation(verb, *((other, subject) if is_passive else (subject, other))))
     return relations
+
+
+def find_replaced_object(
+    words: Sequence[Word], new: Collection[Word], passages: Iterable[Sequence[Word]]
+) -> tuple[str, str] | None:
+    """Return a verb with an object of new words, and with its object in the passages: "sells tea", "sells rice"."""
+    index = index_words(words)
+    others = [item for passage in passages for item in _find_objects(passage)]
+    for verb, phrase in _find_objects(words):
+        if verb in new or not all(word in new for word in phrase) or not _is_finite(words, words.index(verb)):
+            continue
+        same_verb = [item for word, item in others if word.text == verb.text or are_related(word.text, verb.text)]
+        if same_verb and not any(word.text in index for item in same_verb for word in item):
+            sides = ((verb, *phrase), (verb, *same_verb[0]))
+            own, other = (" ".join(word.original for word in side) for side in sides)
+            return own, other
+    return None
+
+
+def _find_objects(words: Sequence[Word]) -> Iterator[tuple[Word, Sequence[Word]]]:
+    """Yield each content word with the meaningful words that follow it, after determiners."""
+    for place, verb in enumerate(words):
+        start = place + 1
+        while start < len(words) and words[start].text in load_roles()["determiners"]:
+            start += 1
+        end = start
+        while end < len(words) and words[end].kind in _MEANINGFUL:
+            end += 1
+        if verb.kind == "content" and end > start:
+            yield verb, words[start:end]
+
+
+def _is_finite(words: Sequence[Word], place: int) -> bool:
+    """Return True if a word is a verb form after its subject: "Ann sells", "it sold", "the firm has sold"."""
+    verb, before = words[place], words[place - 1] if place else None
+    if before is None or not (verb.text.endswith(("s", "ed")) or verb.text in load_roles()["past"]):
+        return False
+    starts_clause = place == 1 or words[place - 2].text in load_roles()["determiners"]
+    return before.kind == "name" or before.text in _SUBJECTS or (before.kind == "content" and starts_clause)
 
 
 def _is_participant(word: Word) -> bool:

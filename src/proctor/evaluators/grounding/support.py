@@ -12,12 +12,12 @@ import functools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from proctor.evaluators.embeddings import UNRELATED_WORDS, TextEmbedder, VectorSimilarity, run_off_loop
-from proctor.evaluators.grounding.clauses import find_invented_clause, remove_silence
+from proctor.evaluators.grounding.clauses import find_added_clause, remove_silence
 from proctor.evaluators.grounding.contradictions import (
     are_converse,
     find_changed_measures,
@@ -38,6 +38,7 @@ from proctor.evaluators.grounding.features import (
     find_exchanged_participants,
     find_exchanged_roles,
     find_misplaced_names,
+    find_replaced_object,
     has_same_roles,
     join_split_numbers,
     measure_ending,
@@ -139,14 +140,7 @@ class GroundingScorer:
         if len(sentences) > MAX_LISTED:
             sentences = sorted(sentences, key=lambda sentence: sentence.support)[:MAX_LISTED]
         details["sentences"] = [sentence.describe() for sentence in sentences]
-        computed = [number for sentence in grounding.sentences for number in sentence.computed]
-        misplaced_names = [name for sentence in grounding.sentences for name in sentence.misplaced_names]
-        doubts = [f"a number may be computed ({', '.join(computed)})"] if computed else []
-        doubts += (
-            [f"the context mentions {', '.join(misplaced_names)} only in passages about something else"]
-            if misplaced_names
-            else []
-        )
+        doubts = list(dict.fromkeys(doubt for sentence in grounding.sentences for doubt in sentence.doubts))
         if doubts and grounding.value >= self._threshold:
             return Score.skipped(f"cannot tell: {', and '.join(doubts)}; {JUDGE_HINT}", details)
         return Score(grounding.value, grounding.value >= self._threshold, grounding.explain(), details)
@@ -161,10 +155,8 @@ class Sentence(NamedTuple):
     unsupported: tuple[str, ...]
     changes: tuple[str, ...]
     passages: tuple[str, ...]
-    # The numbers that may be sums or differences, with the two numbers of the context.
-    computed: tuple[str, ...] = ()
-    # The names and years that only passages about something else have.
-    misplaced_names: tuple[str, ...] = ()
+    # Why its value may be too high: computed numbers, names from passages about something else, what may be unstated.
+    doubts: tuple[str, ...] = ()
 
     @property
     def support(self) -> float:
@@ -507,18 +499,27 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     listed = tuple(dict.fromkeys(word.original for word in unsupported if word.kind != "function"))
     # A context without any of these words says nothing about the clause, however well it supports the others.
     new = [word for word in unsupported if not lookup.context_index.find_passages(word)]
-    invented = [word.original for word in find_invented_clause(lookup.text, words, new)]
+    added = find_added_clause(lookup.text, words, new)
+    invented = [word.original for word in added.new_words] if added and added.is_invented else []
     changes = tuple(dict.fromkeys(clashes + changed_entities + invented))
     passages = tuple(passage.text for passage in lookup.passages)
-    index = lookup.context_index
-    misplaced_names = tuple(
-        find_misplaced_names(
-            words,
-            [passage.words for passage in lookup.passages],
-            lambda word: [index.passages[place].words for place in index.find_passages(word)],
-        )
-    )
-    return Sentence(lookup.text, features, len(words), listed, changes, passages, lookup.computed, misplaced_names)
+    doubts = (*_find_doubts(lookup, new), *([f"the context does not say {preview(added.text)}"] if added else ()))
+    return Sentence(lookup.text, features, len(words), listed, changes, passages, doubts)
+
+
+def _find_doubts(lookup: _Lookup, new: Sequence[Word]) -> Iterator[str]:
+    """Yield why a sentence of the words of the context may say something else."""
+    index, passages = lookup.context_index, [passage.words for passage in lookup.passages]
+    if lookup.computed:
+        yield f"a number may be computed ({', '.join(lookup.computed)})"
+
+    def find_passages(word: Word) -> list[Sequence[Word]]:
+        return [index.passages[place].words for place in index.find_passages(word)]
+
+    if names := list(find_misplaced_names(lookup.words, passages, find_passages)):
+        yield f"the context mentions {', '.join(names)} only in passages about something else"
+    if replacement := find_replaced_object(lookup.words, new, passages):
+        yield "the context has {1!r} and not {0!r}".format(*replacement)
 
 
 def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
