@@ -107,7 +107,7 @@ def test_texts_that_are_not_prose_are_skipped(output: Any) -> None:
     "text",
     [
         "#include <stdlib.h>\n/* Free the list of the file. */\nvoid release(node *first) {\n  free(first);\n}",
-        '#!/bin/sh\n# Copy the logs.\nfor f in logs/*; do\n  cp -v "$f" /srv/copy\ndone\necho "It is done, and it is ok."',
+        '#!/bin/sh\n# Copy the logs.\nfor f in logs/*; do\n  cp -v "$f" /srv/copy\ndone\necho "It is the end of it."',
         'FROM node:20\nWORKDIR /srv\nCOPY . .\nRUN npm install\nCMD ["npm", "start"]',
         "<html>\n<body>\n<h1>The lake</h1>\n<p>It is deep, and the water of the lake is cold.</p>\n</body>\n</html>",
         '{"title": "The lake in the north", "text": "It is deep, and the water is cold.", "pages": [1, 2]}',

@@ -108,6 +108,8 @@ SAYS_42 = [
     "The answer is 42; see section 7.",
     "$42^\\circ$",
     "-> 42",
+    "Each tray holds 7 eggs, so 6 trays hold 42 eggs.",
+    "If you take 8 from 50 you are left with 42.",
     "42 is the sum of 41 and 1.",
     "42 is the product of 6 and 7",
     "So 42 is the difference between 50 and 8.",

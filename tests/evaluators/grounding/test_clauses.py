@@ -10,6 +10,9 @@ MILL = "The Lindqvist paper mill in Borås was sold to Hexa in March 2021. All 2
 STUDY = "In the study, 8% of adults and 9% of children had side effects."
 SITES = "412 patients took part in Lund and 408 patients took part in Oslo."
 FIRM = "Velm Ltd was founded in 1994 in Turku by Eero Salo. It makes paper cups. Exports grew 7% to 30 million euros."
+FERRY = (
+    "The ferry holds 400 people and 90 cars. It leaves Tallinn at 7 and reaches Turku at 9. A ticket costs 35 euros."
+)
 
 # A context, an output, and whether it passes; None means skipped.
 VERDICTS = [
@@ -41,6 +44,13 @@ VERDICTS = [
     (FIRM, "Velm Ltd, which won four awards, makes paper cups.", False),
     (FIRM, "Velm Ltd makes paper cups and sold two competitors.", False),
     (FIRM, "Velm Ltd makes paper cups, impressing tourists.", None),
+    (FIRM, "Velm Ltd makes paper cups and a cheap garden chair.", None),
+    (FERRY, "The ferry holds 90 cars.", True),
+    (FERRY, "The ferry holds 400 cars.", False),
+    (FERRY, "A ticket costs 35 euros.", True),
+    (FERRY, "A ticket costs 90 euros.", False),
+    (FERRY, "It leaves Tallinn at 7 and reaches Turku at 9.", True),
+    (FERRY, "It leaves Turku at 7.", None),
 ]
 
 

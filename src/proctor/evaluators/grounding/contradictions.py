@@ -369,6 +369,34 @@ def _list_number_nouns(sentence: Sequence[Word]) -> tuple[dict[str, str], dict[s
     return after, before
 
 
+def find_moved_numbers(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
+    """Return the amounts whose number a context has only for other things, with its amount of the same thing.
+
+    "12 euros" is changed if the context has "12 kg" and "8 euros".
+    """
+    numbers, amounts = {word.text for word in sentence}, list(_find_amounts(context))
+    changes = []
+    for number, thing in _find_amounts(sentence):
+        others = [other for text, other in amounts if text == number]
+        if not thing or not others or any(not other or _are_same(thing, other) for other in others):
+            continue
+        own = [text for text, other in amounts if other and _are_same(thing, other) and text not in numbers]
+        changes += [(f"{number} {thing}", f"{text} {thing}") for text in own[:1]]
+    return changes
+
+
+def _find_amounts(sentence: Sequence[Word]) -> Iterator[tuple[str, str]]:
+    """Yield each number that is no year, with the unit or content word that follows it, or ""."""
+    for word, following in itertools.zip_longest(sentence, sentence[1:]):
+        if _is_number(word) and not _YEAR.fullmatch(word.text):
+            is_thing = following is not None and following.kind == "content"
+            yield word.text, (_get_unit(following) if following else "") or (following.text if is_thing else "")
+
+
+def _are_same(left: str, right: str) -> bool:
+    return left == right or are_related(left, right)
+
+
 def _is_noun(word: Word) -> bool:
     return word.kind in ("content", "name") and word.text not in _MAGNITUDES and not _get_unit(word)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,12 +23,7 @@ from proctor.evaluators.tokenizer import Word, WordIndex, are_related
 _MEANINGFUL = ("content", "name", "number")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
-# Words other than nouns and names that precede a verb with an object.
-_SUBJECTS = frozenset({"he", "she", "it", "they", "who", "which", "that", "and", "has", "have", "had", "also", "now"})
 _AUXILIARIES = _BE | {"has", "have", "had"}
-# Prepositions before the place or the time of a fact; the passage of the fact has this share of its other words.
-_PLACING = frozenset({"in", "at", "on", "to", "from", "by", "for", "with", "since", "until"})
-_MIN_REST = 0.7
 # "By" may be this many words after a participle.
 _MAX_PASSIVE = 10
 # A passage with this share of the content words is about the same.
@@ -206,28 +201,6 @@ def find_changed_entities(
     return changes
 
 
-def find_misplaced_names(
-    words: Sequence[Word], passages: Sequence[Sequence[Word]], find_passages: Callable[[Word], Sequence[Sequence[Word]]]
-) -> Iterator[str]:
-    """Yield names and years after a preposition that only passages about something else have.
-
-    The passage about the rest has another one after this preposition: "prices rose in Norway", "prices rose in Sweden".
-    `find_passages` returns the passages of the context with a word.
-    """
-    for preposition, word in pairwise(words):
-        homes = find_passages(word) if preposition.text in _PLACING and word.kind in ("name", "number") else ()
-        if not homes or not passages:
-            continue
-        rest = [item for item in words if item is not word]
-        best = max(passages, key=lambda passage: measure_overlap(rest, passage))
-        others = [other for before, other in pairwise(best) if before.text == preposition.text]
-        if best in homes or measure_overlap(rest, best) < _MIN_REST or not others or others[0].kind != word.kind:
-            continue
-        content = [item.text for item in rest if item.kind == "content"]
-        if not any(text in index_words(home) for home in homes for text in content):
-            yield word.original
-
-
 def _group_names(words: Sequence[Word]) -> list[tuple[int, list[Word]]]:
     groups: list[tuple[int, list[Word]]] = []
     for index, word in enumerate(words):
@@ -332,45 +305,6 @@ def _find_relations(words: Sequence[Word]) -> list[_Relation]:
         if is_verb and starts_clause and all(_is_participant(word) for word in (subject, other)):
             relations.append(_Relation(verb, *((other, subject) if is_passive else (subject, other))))
     return relations
-
-
-def find_replaced_object(
-    words: Sequence[Word], new: Collection[Word], passages: Iterable[Sequence[Word]]
-) -> tuple[str, str] | None:
-    """Return a verb with an object of new words, and with its object in the passages: "sells tea", "sells rice"."""
-    index = index_words(words)
-    others = [item for passage in passages for item in _find_objects(passage)]
-    for verb, phrase in _find_objects(words):
-        if verb in new or not all(word in new for word in phrase) or not _is_finite(words, words.index(verb)):
-            continue
-        same_verb = [item for word, item in others if word.text == verb.text or are_related(word.text, verb.text)]
-        if same_verb and not any(word.text in index for item in same_verb for word in item):
-            sides = ((verb, *phrase), (verb, *same_verb[0]))
-            own, other = (" ".join(word.original for word in side) for side in sides)
-            return own, other
-    return None
-
-
-def _find_objects(words: Sequence[Word]) -> Iterator[tuple[Word, Sequence[Word]]]:
-    """Yield each content word with the meaningful words that follow it, after determiners."""
-    for place, verb in enumerate(words):
-        start = place + 1
-        while start < len(words) and words[start].text in load_roles()["determiners"]:
-            start += 1
-        end = start
-        while end < len(words) and words[end].kind in _MEANINGFUL:
-            end += 1
-        if verb.kind == "content" and end > start:
-            yield verb, words[start:end]
-
-
-def _is_finite(words: Sequence[Word], place: int) -> bool:
-    """Return True if a word is a verb form after its subject: "Ann sells", "it sold", "the firm has sold"."""
-    verb, before = words[place], words[place - 1] if place else None
-    if before is None or not (verb.text.endswith(("s", "ed")) or verb.text in load_roles()["past"]):
-        return False
-    starts_clause = place == 1 or words[place - 2].text in load_roles()["determiners"]
-    return before.kind == "name" or before.text in _SUBJECTS or (before.kind == "content" and starts_clause)
 
 
 def _is_participant(word: Word) -> bool:

@@ -12,7 +12,7 @@ import functools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from proctor.evaluators.grounding.contradictions import (
     find_changed_measures,
     find_exchanged_comparison,
     find_exchanged_numbers,
+    find_moved_numbers,
     find_operands,
     find_opposites,
     find_replaced_words,
@@ -30,6 +31,7 @@ from proctor.evaluators.grounding.contradictions import (
     find_units,
 )
 from proctor.evaluators.grounding.denials import find_polarity_changes
+from proctor.evaluators.grounding.doubts import find_doubts
 from proctor.evaluators.grounding.features import (
     Features,
     compute_logit,
@@ -37,8 +39,6 @@ from proctor.evaluators.grounding.features import (
     find_changed_entities,
     find_exchanged_participants,
     find_exchanged_roles,
-    find_misplaced_names,
-    find_replaced_object,
     has_same_roles,
     join_split_numbers,
     measure_ending,
@@ -310,6 +310,10 @@ class ContextIndex:
         """Return the indexes of the first passages that contain both words."""
         return sorted(self.find_passages(first) & self.find_passages(second))[:COMMON_WORD_PASSAGES]
 
+    def find_words(self, word: Word) -> list[Sequence[Word]]:
+        """Return the words of each passage that has a word."""
+        return [self.passages[place].words for place in self.find_passages(word)]
+
     def find_best(self, weights: Mapping[Word, float]) -> Sequence[int]:
         """Return the indexes of the few passages that together contain most words, best first."""
         missing, selected = dict(weights), list[int]()
@@ -503,23 +507,12 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     invented = [word.original for word in added.new_words] if added and added.is_invented else []
     changes = tuple(dict.fromkeys(clashes + changed_entities + invented))
     passages = tuple(passage.text for passage in lookup.passages)
-    doubts = (*_find_doubts(lookup, new), *([f"the context does not say {preview(added.text)}"] if added else ()))
-    return Sentence(lookup.text, features, len(words), listed, changes, passages, doubts)
-
-
-def _find_doubts(lookup: _Lookup, new: Sequence[Word]) -> Iterator[str]:
-    """Yield why a sentence of the words of the context may say something else."""
-    index, passages = lookup.context_index, [passage.words for passage in lookup.passages]
-    if lookup.computed:
-        yield f"a number may be computed ({', '.join(lookup.computed)})"
-
-    def find_passages(word: Word) -> list[Sequence[Word]]:
-        return [index.passages[place].words for place in index.find_passages(word)]
-
-    if names := list(find_misplaced_names(lookup.words, passages, find_passages)):
-        yield f"the context mentions {', '.join(names)} only in passages about something else"
-    if replacement := find_replaced_object(lookup.words, new, passages):
-        yield "the context has {1!r} and not {0!r}".format(*replacement)
+    places = [(passage.text, passage.words) for passage in lookup.passages]
+    is_short = len(lookup.context_index.passages) <= SHORT_CONTEXT
+    doubts = [f"a number may be computed ({', '.join(lookup.computed)})"] if lookup.computed else []
+    doubts += find_doubts(words, new, places, lookup.context_index.find_words, is_short=is_short)
+    doubts += [f"the context does not say {preview(added.text)}"] if added else []
+    return Sentence(lookup.text, features, len(words), listed, changes, passages, tuple(doubts))
 
 
 def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
@@ -577,7 +570,10 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
     pairs = [pair for pair in pairs if not any(are_converse(words, part, *pair) for part in near)]
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
-    clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
+    # A passage about something else may have the number.
+    all_words = [word for part in lookup.passages for word in part.words]
+    measures = [*find_changed_measures(words, passage), *find_moved_numbers(words, all_words)]
+    clashes += [f"{measure} (not {other})" for measure, other in measures]
     # A negation in a neighbor about something else says nothing about the sentence.
     clashes += find_polarity_changes(words, [*near[:1], *select_near(words, near[1:])])
     exchanges = [*(find_exchanged_roles(words, part) for part in near), find_exchanged_participants(words, near)]
