@@ -208,11 +208,10 @@ def hallucination_detection(
     If `local:ms-marco` is installed (`proctor models pull ms-marco`) and no embedder is named, this cross-encoder also
     rates the two weakest sentences.
     The value of the output is the mean of its weakest sentence and of all sentences. If a sentence has most words of
-    a passage but another number, date, name, unit, bound or opposite, a negation, or exchanged roles, or an invented
-    clause, the output gets less than half of its value and fails. An output that would pass is skipped if it may say
-    something else: another object of a verb, a short clause or a thing in a list of which the context has no word, a
-    name and a number from two statements. Citation marks, list numbers and courtesies are ignored. The details list
-    the sentences with their unsupported words and changed facts.
+    a passage but another number, date, name, unit, bound or opposite, a negation, exchanged roles or an invented clause,
+    the output gets less than half of its value and fails. It is skipped instead of passed if it may say something else
+    (another object of a verb, a clause or thing without any word of the context). Citation marks, list numbers and
+    courtesies are ignored. The details list the sentences with their unsupported words and changed facts.
 
     At the default threshold about 80% or more of supported claims pass, except claims written to mislead with the
     words of the context, which cannot be told apart by words: use `model` or `nli` for them. Languages other than
