@@ -206,12 +206,11 @@ def hallucination_detection(
     Each sentence is compared with the three passages of the context that match it best. Its value is a fixed
     combination of the words, word pairs, numbers and names that the passages have; 0.5 is the default `threshold`.
     If `local:ms-marco` is installed (`proctor models pull ms-marco`) and no embedder is named, this cross-encoder also
-    rates the two weakest sentences.
-    The value of the output is the mean of its weakest sentence and of all sentences. If a sentence has most words of
-    a passage but another number, date, name, unit, bound or opposite, a negation, exchanged roles or an invented clause,
-    the output gets less than half of its value and fails. It is skipped instead of passed if it may say something else
-    (another object of a verb, a clause or thing without any word of the context). Citation marks, list numbers and
-    courtesies are ignored. The details list the sentences with their unsupported words and changed facts.
+    rates the two weakest sentences. The value of the output is the mean of its weakest sentence and of all sentences.
+    If a sentence has most words of a passage but another number, date, name, unit, bound or opposite, a negation,
+    exchanged roles or an invented clause, the output gets less than half of its value and fails. It is skipped instead
+    of passed if it may say something else (another object of a verb, a clause or thing without a word of the context).
+    Citation marks, list numbers and courtesies are ignored. The details list unsupported words and changed facts.
 
     At the default threshold about 80% or more of supported claims pass, except claims written to mislead with the
     words of the context, which cannot be told apart by words: use `model` or `nli` for them. Languages other than
