@@ -103,6 +103,41 @@ def test_texts_that_are_not_prose_are_skipped(output: Any) -> None:
     assert found.reason.startswith(("it is not prose", "it is written in"))
 
 
+@each_row(
+    "text",
+    [
+        "#include <stdlib.h>\n/* Free the list of the file. */\nvoid release(node *first) {\n  free(first);\n}",
+        '#!/bin/sh\n# Copy the logs.\nfor f in logs/*; do\n  cp -v "$f" /srv/copy\ndone\necho "It is the end of it."',
+        'FROM node:20\nWORKDIR /srv\nCOPY . .\nRUN npm install\nCMD ["npm", "start"]',
+        "<html>\n<body>\n<h1>The lake</h1>\n<p>It is deep, and the water of the lake is cold.</p>\n</body>\n</html>",
+        '{"title": "The lake in the north", "text": "It is deep, and the water is cold.", "pages": [1, 2]}',
+        "service:\n  name: the mail of the town\n  ports:\n    - 25\n    - 587\nrestart: always",
+        "\\section{The lake}\nIt is deep and cold.\n\\begin{itemize}\n\\item It is old.\n\\end{itemize}",
+        "SELECT name, COUNT(*)\nFROM visits\nWHERE year > 2020 AND town = 'Oslo'\nGROUP BY name;",
+        'package main\n\nfunc main() {\n\tfmt.Println("This is the end of the list")\n}',
+        "all: build\n\tcp the.bin /srv\n\nbuild:\n\tcc -o the.bin the.c",
+        "--- a/town.py\n+++ b/town.py\n@@ -1 +1 @@\n-print('the old name of it')\n+print('the new name of it')",
+    ],
+)
+def test_code_markup_and_data_are_skipped(text: str) -> None:
+    assert score(text).status == "skipped"
+
+
+@each_row(
+    "text",
+    [
+        "A while loop runs until its condition fails. The for loop counts. Both of them end at a break statement.",
+        "The SELECT command reads rows, and the WHERE part filters them. Most people learn it in the first week.",
+        "Write <b> before a word and </b> after it. The browser then shows the word in bold type.",
+        "To install the tool, run `pip install demo` in a shell. It prints the version if it was successful.",
+        "Opening hours: the shop is open from nine to six.\nParking: there is a car park behind the house.",
+        "We import fruit from Spain; the class of the fruit is printed on the box. It is checked in the port.",
+    ],
+)
+def test_prose_about_code_is_not_code(text: str) -> None:
+    assert score(text).passed
+
+
 @pytest.mark.parametrize(
     "text",
     [

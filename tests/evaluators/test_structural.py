@@ -6,6 +6,8 @@ import dataclasses
 import json
 import os
 import sys
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +131,13 @@ def test_places_count_the_lines_of_the_fence() -> None:
         ({"a": {"b": float("inf")}}, "a.b: JSON has no inf"),
         (["\ud800"], "0: a lone surrogate is not a character"),
         ([object()], "0: an object of type object cannot be written as JSON"),
+        ((1, ("x",)), ""),
+        ([date(2024, 2, 29), Decimal("0.5")], ""),
+        ({3, 4}, "JSON has no set"),
+        ({"tags": [{"b"}]}, "tags.0: JSON has no set"),
+        ([frozenset[int]()], "0: JSON has no frozenset"),
+        ({"file": b"%PDF"}, "file: JSON has no bytes"),
+        ({"a": 1}.keys(), "JSON has no dict_keys"),
     ],
 )
 def test_data_is_valid_if_it_can_be_written(output: Any, reason_part: str) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proctor.evaluators.data_files import load_data
+from proctor.evaluators.data_files import load_data, load_patterns
 from proctor.evaluators.safety.counterfactual import list_group_words
 from proctor.evaluators.safety.toxicity.model import has_words, load_model
 from proctor.evaluators.tokenizer import collect_texts, load_english
@@ -59,20 +59,9 @@ _FENCE = re.compile(r"```[^\n`]*\n.*?(?:```|\Z)", re.DOTALL)
 _FENCED_BLOCK = re.compile(r"\s*```[^\n`]*\n(.*?)(?:```\s*|\Z)", re.DOTALL)
 _ADDRESS = re.compile(r"\S{1,64}(?:://|@)\S+")
 _NOT_PROSE = re.compile(rf"```.*?(?:```|\Z)|{_ADDRESS.pattern}", re.DOTALL)
-_SQL = re.compile(r"\s*(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE)\b")
-_CODE_LINE = re.compile(
-    r"\s*(?:(?:def|class|import|from|return|elif|while|const|let|var|function|public|private|static"
-    r"|void|int|print|try|except|catch|switch|case|async|await|package|using|struct|fn|func"
-    r"|#include)\b.*[({:;=*.]|import\s+[\w.]+\s*$"
-    r"|(?:if|for|else)\b.*[({:]\s*$|.*[;{}]\s*$|[\w.\[\]]+\s*[-+*/|&]?=[^=].*|[\w.]+\(.*\)\s*$"
-    r"|.*(?:\w\s?(?:=>|->|&&|\|\||==|!=|<=|>=)\s?[\w(\"']|\w::\w|\+\+|</\w+>).*)"
-)
-# Lines with many function words that are code all the same.
-_SURE_CODE = re.compile(
-    r"\s*(?:for \w+(?:, ?\w+)* in [\w.]+\(.*\):|(?:async )?def \w+\(.*:|return [\w.]+ ?[-+*/%<>=]+ ?[\w.]+)\s*$"
-)
-_COMMENT = re.compile(r"(?<=[)\]};:\w\"'])\s+(?:#|//)\s.*")
 _MIN_CODE_SHARE, _MAX_CODE_LINES = 0.6, 500
+# A TeX document has at least this share of lines with commands; the others may be prose.
+_MIN_TEX_SHARE = 0.25
 # Scripts without spaces between words; about two characters make a word.
 _UNSPACED = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"})
 _UNSPACED_WORD = 2
@@ -243,20 +232,49 @@ def is_code(text: str) -> bool:
     text_outside_fences = _FENCE.sub("\n", text) if "```" in text else text
     if text_outside_fences != text and len(_WORD.findall(text_outside_fences)) < _MIN_WORDS:
         return True
-    lines = [line for line in text_outside_fences.splitlines() if line.strip()][:_MAX_CODE_LINES]
-    code = sum(_is_code_line(line[:200]) for line in lines)
-    return code > 0 and code >= _MIN_CODE_SHARE * len(lines)
-
-
-def _is_code_line(line: str) -> bool:
-    line = _COMMENT.sub("", line)
-    if _SQL.match(line) or _SURE_CODE.match(line):
+    patterns, text = load_patterns("code.yaml"), text_outside_fences[:MAX_CHARACTERS]
+    if patterns["makefile"].search(text):
         return True
-    if not _CODE_LINE.match(line):
+    if patterns["dockerfile_start"].search(text) and patterns["dockerfile_line"].search(text):
+        return True
+    lines = _split_lines(patterns["comment_block"].sub("", text))
+    statements = [line for line in lines if not patterns["comment_line"].match(line)]
+    has_sql = any(map(patterns["sql"].match, statements))
+    code = sum(_is_code_line(line, has_sql) for line in statements)
+    return code > 0 and code >= _MIN_CODE_SHARE * len(statements)
+
+
+def explain_structured(text: str) -> str:
+    """Return which data or markup a text is: JSON, HTML or XML, TeX, YAML; "" for prose."""
+    fenced_block = _FENCED_BLOCK.fullmatch(text) if "```" in text else None
+    text, patterns = fenced_block[1] if fenced_block else text, load_patterns("code.yaml")
+    if _extract_json_texts(text) is not text:
+        return "it is JSON"
+    if patterns["markup"].match(text[:MAX_CHARACTERS]):
+        return "it is HTML or XML"
+    lines = _split_lines(text)
+    tex, yaml = (sum(patterns[name].match(line) is not None for line in lines) for name in ("tex_line", "yaml_line"))
+    if patterns["tex_start"].search(text) or (tex > 1 and tex >= _MIN_TEX_SHARE * len(lines)):
+        return "it is TeX"
+    is_yaml = yaml > 1 and yaml >= _MIN_CODE_SHARE * len(lines) and patterns["yaml_parent"].search(text)
+    return "it is YAML" if is_yaml else ""
+
+
+def _split_lines(text: str) -> list[str]:
+    return [line[:200] for line in text.splitlines() if line.strip()][:_MAX_CODE_LINES]
+
+
+def _is_code_line(line: str, has_sql: bool) -> bool:
+    patterns = load_patterns("code.yaml")
+    line = patterns["comment"].sub("", line)
+    if patterns["sure_line"].match(line):
+        return True
+    is_sql = has_sql and any(patterns[name].match(line) for name in ("sql", "sql_part"))
+    if not is_sql and not patterns["line"].match(line):
         return False
     # A sentence may contain a semicolon or an equals sign.
-    words = [word.lower() for word in _WORD.findall(line)]
-    count = sum(word in load_function_words() for word in words)
+    words = [word for word in _WORD.findall(patterns["string"].sub('""', line)) if not is_sql or not word.isupper()]
+    count = sum(word.lower() in load_function_words() for word in words)
     return len(words) < _MIN_WORDS or count < _ENGLISH_FUNCTION_WORDS * len(words)
 
 

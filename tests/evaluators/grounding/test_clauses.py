@@ -9,6 +9,10 @@ from tests.tables import each_row
 MILL = "The Lindqvist paper mill in Borås was sold to Hexa in March 2021. All 230 workers kept their jobs."
 STUDY = "In the study, 8% of adults and 9% of children had side effects."
 SITES = "412 patients took part in Lund and 408 patients took part in Oslo."
+FIRM = "Velm Ltd was founded in 1994 in Turku by Eero Salo. It makes paper cups. Exports grew 7% to 30 million euros."
+FERRY = (
+    "The ferry holds 400 people and 90 cars. It leaves Tallinn at 7 and reaches Turku at 9. A ticket costs 35 euros."
+)
 
 # A context, an output, and whether it passes; None means skipped.
 VERDICTS = [
@@ -27,6 +31,26 @@ VERDICTS = [
     (SITES, "820 patients took part in total.", None),
     (SITES, "821 patients took part in total.", False),
     (SITES, "820 patients took part in Rome.", False),
+    (FIRM, "Velm Ltd was founded in Turku in 1994.", True),
+    (FIRM, "Velm Ltd was founded in 1994 by Eero Salo.", True),
+    (FIRM, "Velm Ltd makes paper cups.", True),
+    (FIRM, "Velm Ltd makes garden chairs.", None),
+    (FIRM, "It is a firm that makes chairs.", False),
+    (FIRM, "Exports grew 30%.", False),
+    (FIRM, "Exports grew 7%.", True),
+    (FIRM, "Exports reached 30 million euros.", True),
+    (FIRM, "Exports reached 30 billion euros.", False),
+    (FIRM, "Velm Ltd makes paper cups, which won four awards.", False),
+    (FIRM, "Velm Ltd, which won four awards, makes paper cups.", False),
+    (FIRM, "Velm Ltd makes paper cups and sold two competitors.", False),
+    (FIRM, "Velm Ltd makes paper cups, impressing tourists.", None),
+    (FIRM, "Velm Ltd makes paper cups and a cheap garden chair.", None),
+    (FERRY, "The ferry holds 90 cars.", True),
+    (FERRY, "The ferry holds 400 cars.", False),
+    (FERRY, "A ticket costs 35 euros.", True),
+    (FERRY, "A ticket costs 90 euros.", False),
+    (FERRY, "It leaves Tallinn at 7 and reaches Turku at 9.", True),
+    (FERRY, "It leaves Turku at 7.", None),
 ]
 
 

@@ -23,6 +23,7 @@ EXCHANGED = [
     ("Bob was hired by Alice.", "Bob hired Alice."),
     ("Alice lent Bob a car.", "Bob lent Alice a car."),
     ("A thief robbed my uncle.", "My uncle robbed a thief."),
+    ("Kemira bought Nokia in Espoo.", "Kemira was bought in Espoo by Nokia."),
 ]
 SAME = [
     ("Bob was hired by Alice.", "Alice hired Bob."),
@@ -31,6 +32,7 @@ SAME = [
     ("Alice hired Bob.", "Bob hired Alice. Later Alice hired Bob."),
     ("The cat chased the mouse.", "The dog chased the cat, and the cat chased the mouse."),
     ("The shop sells plums, cherries, apples.", "The shop sells apples, cherries, plums."),
+    ("Kemira was bought in Espoo.", "Kemira was bought in Espoo by Nokia."),
     ("Bob, whom Alice hired, works in Rome.", "Alice hired Bob. Bob works in Rome."),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -31,6 +31,8 @@ _MISTAKES = (
     (re.compile(r"```"), "JSON does not allow a Markdown fence"),
 )
 _MAX_DUPLICATES = 20
+# Values that are not replaced by what a codec would write for them.
+_LEAVES = (str, int, float, Set, bytes, bytearray, memoryview, type(None))
 
 
 class JsonCheck(NamedTuple):
@@ -133,25 +135,35 @@ def _expect_token(text: str, position: int, expected: str) -> FormatError:
 def explain_unserializable(value: Any) -> str:
     """Return why data cannot be serialized as JSON; "" if it can."""
     try:
-        data = codec.to_plain(value)
+        codec.to_plain(value)
     except codec.ENCODE_ERRORS as error:
         return f"{type_name(value)} cannot be written as JSON ({type(error).__name__})"
-    for path, item in _list_leaves(data):
-        prefix = f"{path}: " if path else ""
-        if isinstance(item, float) and not isfinite(item):
-            return f"{prefix}JSON has no {item}"
-        if isinstance(item, str) and SURROGATE.search(item):
-            return f"{prefix}{LONE_SURROGATE}"
-        if isinstance(item, dict):
-            return f"{prefix}an object of type {item['$type']} cannot be written as JSON"
+    problems = ((path, _explain_leaf(item)) for path, item in _list_leaves(value))
+    return next((f"{path}: {problem}" if path else problem for path, problem in problems if problem), "")
+
+
+def _explain_leaf(item: Any) -> str:
+    if isinstance(item, float) and not isfinite(item):
+        return f"JSON has no {item}"
+    if isinstance(item, Set | bytes | bytearray | memoryview):
+        return f"JSON has no {type(item).__name__}"
+    if isinstance(item, str) and SURROGATE.search(item):
+        return LONE_SURROGATE
+    if isinstance(item, dict):
+        return f"an object of type {item['$type']} cannot be written as JSON"
     return ""
 
 
 def _list_leaves(data: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every plain value with its path; an object that JSON can only describe counts as one value."""
+    """Yield every value without children, with its path; an object that JSON can only describe counts as one value.
+
+    Objects with fields, and other types that a codec writes as JSON, are replaced by their JSON.
+    """
     pending: list[tuple[str, Any]] = [("", data)]
     while pending:
         path, item = pending.pop()
+        if not isinstance(item, (dict, list, tuple, *_LEAVES)):
+            item = codec.to_plain(item)
         if isinstance(item, dict) and item.keys() != {"$repr", "$type"}:
             children = item.items()
         elif isinstance(item, list | tuple):

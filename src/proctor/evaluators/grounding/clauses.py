@@ -5,21 +5,27 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_data
+from proctor.evaluators.grounding.features import load_roles
 from proctor.evaluators.tokenizer import Word, split_words
 
 _MEANINGFUL = ("content", "name", "number")
 # A clause is invented if this share of its meaningful words is new, and this many of them; fewer if one of them is a
 # name or a number. A clause before it must have at most the other share of new words.
 MIN_NEW_SHARE, MAX_NEW_SHARE, MIN_NEW_WORDS, MIN_NEW_WITH_ENTITY = 0.6, 0.35, 4, 3
+# With this share of new words, also a shorter clause is not supported, but may say the same in other words.
+MIN_DOUBTFUL_SHARE = 0.75
+_RELATIVE = re.compile(r"(?:which|who|whose|where|\w{3,}ing)\b")
 # A longer clause says more than that the context is silent; the patterns search the rest of a clause several times.
 MAX_SILENCE = 400
 
 
 @functools.cache
 def _compile_boundaries() -> re.Pattern[str]:
-    return re.compile("|".join(load_data("grounding", "clauses.yaml")["boundaries"]))
+    past_verbs = "|".join(sorted(load_roles()["past"]))
+    return re.compile("|".join(load_data("grounding", "clauses.yaml")["boundaries"]).replace("PAST_VERB", past_verbs))
 
 
 @functools.cache
@@ -47,8 +53,14 @@ def split_clauses(sentence: str) -> list[str]:
 
     >>> split_clauses("The mill was sold, and Dahl will build a second one; nobody lost a job.")
     ['The mill was sold', 'and Dahl will build a second one', 'nobody lost a job.']
+    >>> split_clauses("The mill, which lost money, was sold.")
+    ['The mill', 'which lost money', 'was sold.']
     """
-    return [clause for clause in _compile_boundaries().split(sentence) if clause and clause.strip()]
+    clauses = list[str]()
+    for clause in _compile_boundaries().split(sentence):
+        # "Acme, which won a prize, sells pumps."
+        clauses += clause.split(", ", 1) if _RELATIVE.match(clause) else [clause]
+    return [clause for clause in clauses if clause.strip()]
 
 
 def remove_silence(sentence: str) -> str:
@@ -65,17 +77,26 @@ def remove_silence(sentence: str) -> str:
     return mention.sub("", text)
 
 
-def find_invented_clause(sentence: str, words: Sequence[Word], new: Collection[Word]) -> list[Word]:
-    """Return the new words of a clause that consists mostly of new words, after one that does not; else none."""
-    known, is_supported = {word.original: word for word in words}, False
+class AddedClause(NamedTuple):
+    """A clause of mostly new words, these words, and whether they are enough to call it invented."""
+
+    text: str
+    new_words: list[Word]
+    is_invented: bool
+
+
+def find_added_clause(sentence: str, words: Sequence[Word], new: Collection[Word]) -> AddedClause | None:
+    """Return a clause that consists mostly of new words, after one that does not: an invented one, else the first."""
+    known, is_supported, added = {word.original: word for word in words}, False, list[AddedClause]()
     for clause in split_clauses(sentence):
         content = dict.fromkeys(known.get(word.original, word) for word in split_words(clause))
         meaningful = [word for word in content if word.kind in _MEANINGFUL]
         # Initials are not facts of their own.
-        new_words = [word for word in meaningful if word in new and len(word.text) > 1]
+        new_words = [word for word in meaningful if word in new and (len(word.text) > 1 or word.kind == "number")]
         has_entity = any(word.kind in ("name", "number") for word in new_words)
         is_many = len(new_words) >= (MIN_NEW_WITH_ENTITY if has_entity else MIN_NEW_WORDS)
-        if is_supported and is_many and len(new_words) >= MIN_NEW_SHARE * len(meaningful):
-            return new_words
-        is_supported = is_supported or len(new_words) <= MAX_NEW_SHARE * len(meaningful)
-    return []
+        is_invented = is_many and len(new_words) >= MIN_NEW_SHARE * len(meaningful)
+        if is_supported and (is_invented or (new_words and len(new_words) >= MIN_DOUBTFUL_SHARE * len(meaningful))):
+            added.append(AddedClause(clause, new_words, is_invented))
+        is_supported = is_supported or (bool(meaningful) and len(new_words) <= MAX_NEW_SHARE * len(meaningful))
+    return max(added, key=lambda clause: clause.is_invented, default=None)

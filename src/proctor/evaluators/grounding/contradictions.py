@@ -262,17 +262,21 @@ def _split_comparison(sentence: Sequence[Word], word: Word) -> tuple[set[str], s
 
 
 def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
-    """Return the numbers that lack the magnitude or have the opposite bound of the same number in a context."""
+    """Return the numbers that have another magnitude, or the opposite bound, than the same number in a context."""
     context_measures: dict[str, list[_Measure]] = {}
     for measure in _find_measures(context):
         context_measures.setdefault(measure.number, []).append(measure)
+    percents = [number for number, items in context_measures.items() if any(m.magnitude == "percent" for m in items)]
     changes = []
     for number, magnitude, bound, is_upper in _find_measures(sentence):
         others = context_measures.get(number, [])
         if not others:
             continue
-        if not magnitude and all(other.magnitude for other in others):
-            changes.append((number, f"{number} {others[0].magnitude}"))
+        if all(other.magnitude and other.magnitude != magnitude for other in others):
+            changes.append((f"{number} {magnitude}".rstrip(), f"{number} {others[0].magnitude}"))
+        elif magnitude == "percent" and percents and not any(other.magnitude == "percent" for other in others):
+            # The context has this number for something else, and another percentage.
+            changes.append((f"{number} percent", f"{percents[0]} percent"))
         elif bound and all(other.bound and other.is_upper is not is_upper for other in others):
             changes.append((f"{bound} {number}", f"{others[0].bound} {number}"))
     return changes
@@ -363,6 +367,34 @@ def _list_number_nouns(sentence: Sequence[Word]) -> tuple[dict[str, str], dict[s
         after |= {sentence[place].text: following[0]} if following else {}
         before |= {sentence[place].text: preceding[0]} if preceding else {}
     return after, before
+
+
+def find_moved_numbers(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
+    """Return the amounts whose number a context has only for other things, with its amount of the same thing.
+
+    "12 euros" is changed if the context has "12 kg" and "8 euros".
+    """
+    numbers, amounts = {word.text for word in sentence}, list(_find_amounts(context))
+    changes = []
+    for number, thing in _find_amounts(sentence):
+        others = [other for text, other in amounts if text == number]
+        if not thing or not others or any(not other or _are_same(thing, other) for other in others):
+            continue
+        own = [text for text, other in amounts if other and _are_same(thing, other) and text not in numbers]
+        changes += [(f"{number} {thing}", f"{text} {thing}") for text in own[:1]]
+    return changes
+
+
+def _find_amounts(sentence: Sequence[Word]) -> Iterator[tuple[str, str]]:
+    """Yield each number that is no year, with the unit or content word that follows it, or ""."""
+    for word, following in itertools.zip_longest(sentence, sentence[1:]):
+        if _is_number(word) and not _YEAR.fullmatch(word.text):
+            is_thing = following is not None and following.kind == "content"
+            yield word.text, (_get_unit(following) if following else "") or (following.text if is_thing else "")
+
+
+def _are_same(left: str, right: str) -> bool:
+    return left == right or are_related(left, right)
 
 
 def _is_noun(word: Word) -> bool:

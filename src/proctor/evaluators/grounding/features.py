@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,10 +22,8 @@ from proctor.evaluators.tokenizer import Word, WordIndex, are_related
 
 _MEANINGFUL = ("content", "name", "number")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
-_AUXILIARIES = frozenset({"is", "are", "was", "were", "be", "been", "being", "got", "has", "have", "had"})
-# Prepositions before the place or the time of a fact; the passage of the fact has this share of its other words.
-_PLACING = frozenset({"in", "at", "on", "to", "from", "by", "for", "with", "since", "until"})
-_MIN_REST = 0.7
+_BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
+_AUXILIARIES = _BE | {"has", "have", "had"}
 # "By" may be this many words after a participle.
 _MAX_PASSIVE = 10
 # A passage with this share of the content words is about the same.
@@ -203,28 +201,6 @@ def find_changed_entities(
     return changes
 
 
-def find_misplaced_names(
-    words: Sequence[Word], passages: Sequence[Sequence[Word]], find_passages: Callable[[Word], Sequence[Sequence[Word]]]
-) -> Iterator[str]:
-    """Yield names and years after a preposition that only passages about something else have.
-
-    The passage about the rest has another one after this preposition: "prices rose in Norway", "prices rose in Sweden".
-    `find_passages` returns the passages of the context with a word.
-    """
-    for preposition, word in pairwise(words):
-        homes = find_passages(word) if preposition.text in _PLACING and word.kind in ("name", "number") else ()
-        if not homes or not passages:
-            continue
-        rest = [item for item in words if item is not word]
-        best = max(passages, key=lambda passage: measure_overlap(rest, passage))
-        others = [other for before, other in pairwise(best) if before.text == preposition.text]
-        if best in homes or measure_overlap(rest, best) < _MIN_REST or not others or others[0].kind != word.kind:
-            continue
-        content = [item.text for item in rest if item.kind == "content"]
-        if not any(text in index_words(home) for home in homes for text in content):
-            yield word.original
-
-
 def _group_names(words: Sequence[Word]) -> list[tuple[int, list[Word]]]:
     groups: list[tuple[int, list[Word]]] = []
     for index, word in enumerate(words):
@@ -250,7 +226,7 @@ def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tupl
     if exchange:
         return exchange
     for verb, word in enumerate(words):
-        if word.kind != "content" or word.text in _load_roles()["symmetric"] or not _follows_name(words, verb):
+        if word.kind != "content" or word.text in load_roles()["symmetric"] or not _follows_name(words, verb):
             continue
         centers = _find_places(word, passage)
         if len(centers) != 1 or not _follows_name(passage, centers[0]):
@@ -261,7 +237,11 @@ def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tupl
         if len(ends) != 2 or any(len(places) != 1 for places in ends):
             continue
         (first,), (second,), center = *ends, centers[0]
-        is_other_voice = _is_passive(words, verb, right[0]) is not _is_passive(passage, center)
+        is_passive, is_other_passive = _is_passive(words, verb, right[0]), _is_passive(passage, center)
+        # "Acme was founded in Oslo" does not say who founded it.
+        if words[verb - 1].text in _BE and is_other_passive and not is_passive:
+            continue
+        is_other_voice = is_passive is not is_other_passive
         if (second < center < first and not is_other_voice) or (first < center < second and is_other_voice):
             return left[0], right[0]
     return None
@@ -304,7 +284,7 @@ class _Relation(NamedTuple):
 def _find_relations(words: Sequence[Word]) -> list[_Relation]:
     if len(words) > _MAX_ROLE_WORDS:
         return []
-    roles = _load_roles()
+    roles = load_roles()
     relations = []
     for place, verb in enumerate(words):
         if verb.kind != "content" or not verb.original.islower() or verb.text in roles["symmetric"]:
@@ -332,7 +312,8 @@ def _is_participant(word: Word) -> bool:
 
 
 @functools.cache
-def _load_roles() -> Mapping[str, frozenset[str]]:
+def load_roles() -> Mapping[str, frozenset[str]]:
+    """Load the words that tell who does something to whom, by kind."""
     return {name: frozenset(text.split()) for name, text in load_data("grounding", "roles.yaml").items()}
 
 

@@ -17,12 +17,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from proctor.evaluators.embeddings import UNRELATED_WORDS, TextEmbedder, VectorSimilarity, run_off_loop
-from proctor.evaluators.grounding.clauses import find_invented_clause, remove_silence
+from proctor.evaluators.grounding.clauses import find_added_clause, remove_silence
 from proctor.evaluators.grounding.contradictions import (
     are_converse,
     find_changed_measures,
     find_exchanged_comparison,
     find_exchanged_numbers,
+    find_moved_numbers,
     find_operands,
     find_opposites,
     find_replaced_words,
@@ -30,6 +31,7 @@ from proctor.evaluators.grounding.contradictions import (
     find_units,
 )
 from proctor.evaluators.grounding.denials import find_polarity_changes
+from proctor.evaluators.grounding.doubts import find_doubts
 from proctor.evaluators.grounding.features import (
     Features,
     compute_logit,
@@ -37,7 +39,6 @@ from proctor.evaluators.grounding.features import (
     find_changed_entities,
     find_exchanged_participants,
     find_exchanged_roles,
-    find_misplaced_names,
     has_same_roles,
     join_split_numbers,
     measure_ending,
@@ -139,14 +140,7 @@ class GroundingScorer:
         if len(sentences) > MAX_LISTED:
             sentences = sorted(sentences, key=lambda sentence: sentence.support)[:MAX_LISTED]
         details["sentences"] = [sentence.describe() for sentence in sentences]
-        computed = [number for sentence in grounding.sentences for number in sentence.computed]
-        misplaced_names = [name for sentence in grounding.sentences for name in sentence.misplaced_names]
-        doubts = [f"a number may be computed ({', '.join(computed)})"] if computed else []
-        doubts += (
-            [f"the context mentions {', '.join(misplaced_names)} only in passages about something else"]
-            if misplaced_names
-            else []
-        )
+        doubts = list(dict.fromkeys(doubt for sentence in grounding.sentences for doubt in sentence.doubts))
         if doubts and grounding.value >= self._threshold:
             return Score.skipped(f"cannot tell: {', and '.join(doubts)}; {JUDGE_HINT}", details)
         return Score(grounding.value, grounding.value >= self._threshold, grounding.explain(), details)
@@ -161,10 +155,8 @@ class Sentence(NamedTuple):
     unsupported: tuple[str, ...]
     changes: tuple[str, ...]
     passages: tuple[str, ...]
-    # The numbers that may be sums or differences, with the two numbers of the context.
-    computed: tuple[str, ...] = ()
-    # The names and years that only passages about something else have.
-    misplaced_names: tuple[str, ...] = ()
+    # Why its value may be too high: computed numbers, names from passages about something else, what may be unstated.
+    doubts: tuple[str, ...] = ()
 
     @property
     def support(self) -> float:
@@ -317,6 +309,10 @@ class ContextIndex:
     def find_common(self, first: Word, second: Word) -> list[int]:
         """Return the indexes of the first passages that contain both words."""
         return sorted(self.find_passages(first) & self.find_passages(second))[:COMMON_WORD_PASSAGES]
+
+    def find_words(self, word: Word) -> list[Sequence[Word]]:
+        """Return the words of each passage that has a word."""
+        return [self.passages[place].words for place in self.find_passages(word)]
 
     def find_best(self, weights: Mapping[Word, float]) -> Sequence[int]:
         """Return the indexes of the few passages that together contain most words, best first."""
@@ -507,18 +503,16 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     listed = tuple(dict.fromkeys(word.original for word in unsupported if word.kind != "function"))
     # A context without any of these words says nothing about the clause, however well it supports the others.
     new = [word for word in unsupported if not lookup.context_index.find_passages(word)]
-    invented = [word.original for word in find_invented_clause(lookup.text, words, new)]
+    added = find_added_clause(lookup.text, words, new)
+    invented = [word.original for word in added.new_words] if added and added.is_invented else []
     changes = tuple(dict.fromkeys(clashes + changed_entities + invented))
     passages = tuple(passage.text for passage in lookup.passages)
-    index = lookup.context_index
-    misplaced_names = tuple(
-        find_misplaced_names(
-            words,
-            [passage.words for passage in lookup.passages],
-            lambda word: [index.passages[place].words for place in index.find_passages(word)],
-        )
-    )
-    return Sentence(lookup.text, features, len(words), listed, changes, passages, lookup.computed, misplaced_names)
+    places = [(passage.text, passage.words) for passage in lookup.passages]
+    is_short = len(lookup.context_index.passages) <= SHORT_CONTEXT
+    doubts = [f"a number may be computed ({', '.join(lookup.computed)})"] if lookup.computed else []
+    doubts += find_doubts(words, new, places, lookup.context_index.find_words, is_short=is_short)
+    doubts += [f"the context does not say {preview(added.text)}"] if added else []
+    return Sentence(lookup.text, features, len(words), listed, changes, passages, tuple(doubts))
 
 
 def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
@@ -576,7 +570,10 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
     pairs = [pair for pair in pairs if not any(are_converse(words, part, *pair) for part in near)]
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
-    clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
+    # A passage about something else may have the number.
+    all_words = [word for part in lookup.passages for word in part.words]
+    measures = [*find_changed_measures(words, passage), *find_moved_numbers(words, all_words)]
+    clashes += [f"{measure} (not {other})" for measure, other in measures]
     # A negation in a neighbor about something else says nothing about the sentence.
     clashes += find_polarity_changes(words, [*near[:1], *select_near(words, near[1:])])
     exchanges = [*(find_exchanged_roles(words, part) for part in near), find_exchanged_participants(words, near)]

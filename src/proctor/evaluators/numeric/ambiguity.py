@@ -230,6 +230,12 @@ def parse_word_ratio(text: str) -> ParsedNumber | None:
     return ParsedNumber(1 / total.value, f"{match[0]}{total.text}")
 
 
+def find_grouped_digits(text: str) -> list[ParsedNumber]:
+    """Return the numbers that groups of digits may form, such as a telephone number: "555 123 4567"."""
+    matches = _PHRASES["grouped_digits"].finditer(text)
+    return [ParsedNumber(Fraction(int(re.sub(r"\D", "", match[0]))), match[0]) for match in matches]
+
+
 def find_doubtful_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers that are probably not the answer: possible years and denied numbers."""
     denials = DenialFinder(text)

@@ -32,6 +32,7 @@ from proctor.evaluators.numeric.statements import (
     choose_number,
     drop_details,
     find_failed_checks,
+    find_subject,
     is_computed,
     is_conclusion,
     split_checks,
@@ -67,9 +68,9 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
         *_find_conditional_results(text, answer.number, decimal),
     )
     answer = answer._replace(number=check_context(answer.number, text), rivals=stated_rivals)
-    if (ratio := ambiguity.parse_word_ratio(text)) is not None:
-        return answer._replace(others=(*answer.others, ratio))
-    return answer
+    ratio = ambiguity.parse_word_ratio(text)
+    others = (*answer.others, *([] if ratio is None else [ratio]), *ambiguity.find_grouped_digits(text))
+    return answer._replace(others=others)
 
 
 def _find_conditional_results(text: str, number: ParsedNumber, decimal: Decimal) -> Iterator[ParsedNumber]:
@@ -86,6 +87,8 @@ def _explain_no_answer(original: str, text: str, answer: Answer, decimal: Decima
         return answer._replace(missing_reason=reason)
     if not re.search(r"\d", text) and re.search(r"\d", original):
         return answer._replace(missing_reason="the output crosses out its number and gives no other")
+    if _PHRASES["chosen_option"].search(text):
+        return answer._replace(missing_reason="the output chooses an option and gives no number")
     return answer
 
 
@@ -152,7 +155,8 @@ def _find_announced_answer(text: str, decimal: Decimal) -> Answer | None:
         announced = _read_announcement(text, start, end, position, decimal)
         if answer is None:
             if position == "label" and announced is None:
-                return Answer(None)
+                # "Answer: Table 3"
+                return Answer(None, others=tuple(find_candidates(text[end:].partition("\n")[0], decimal)))
             answer, is_label = announced, position == "label"
             if answer is not None and _PHRASES["final_answer"].search(text, max(0, start - 10), end):
                 return answer
@@ -174,7 +178,7 @@ def _read_announcement(text: str, start: int, end: int, position: str, decimal: 
     sentence = text[sentence_starts[-1] if sentence_starts else max(0, start - 300) : start]
     if position == "before" and _PHRASES["denied_announcement"].search(text[start:end]):
         return None
-    is_rejected = _PHRASES["rejection_before"].search(sentence) is not None
+    is_rejected = any(_PHRASES[name].search(sentence) for name in ("rejection_before", "declined_before"))
     if is_rejected or _PHRASES["reported"].search(sentence) or _is_question(text, end):
         return None
     if position == "after":
@@ -213,6 +217,8 @@ def _read_clause(text: str, decimal: Decimal) -> Answer | None:
         if numbers:
             if unknowns := find_assigned_numbers(line, all_numbers):
                 return Answer(unknowns[-1], tuple(unknowns[:-1]))
+            if subject := find_subject(passage, numbers):
+                return Answer(subject, (), tuple(number for number in all_numbers if number is not subject))
             best = pick_after_equals(passage, numbers)
             is_refusal = best.start >= len(clause) and _PHRASES["refusal"].search(clause)
             if is_refusal or _PHRASES["no_answer"].match(line):

@@ -42,15 +42,16 @@ def numeric_answer(
     The evaluator takes the number in \boxed{}; else after the last ####; else in <answer> tags; else of a JSON key
     "answer", "result" or "value"; else after the last announcement ("Final answer:", "A:", "the answer is", "42 is the
     answer"); else on its own line; else in the last sentence that concludes ("so", "in total"); else the only number,
-    or the last one if it results from earlier ones. It ignores thinking before </think>, step labels, references and
-    names ("section 4", "Boeing 747"), questions, courtesies, checks ("Check: 3(7) + 4 = 25"), beliefs ("I first thought
-    41, but"), lead-ins and details in brackets. A marked number always decides. The score is skipped if the output
-    gives several numbers without saying which one is the answer (a range, "x = 3 or x = 4", "5 km = 3.1 miles", "Tom is
-    18 and Ann is 9", two boxes, two sentences) and one of them is expected; if the expected number is inside a range;
-    if the number is a bound, only a part of the answer ("sin(42)", "the 42nd prime", a date) or next to a sign that may
-    change it (±42, 42‰); if the output rejects its number ("42 is wrong", ~~42~~, "42 ✗"), only asks about it or
-    assumes it ("if x were 42"); if it refuses; and if it is the message of a failed request. A correction ("Wait, it
-    should be 43", "Edit: 43") replaces the number before it.
+    or the last one if it results from earlier ones; "12 is the sum of 5 and 7" gives 12. It ignores thinking before
+    </think>, step labels, references and names ("section 4", "Boeing 747"), questions, courtesies, checks ("Check: 3(7)
+    + 4 = 25"), beliefs ("I first thought 41, but"), lead-ins and details in brackets. A marked number always decides.
+    The score is skipped if the output gives several numbers without saying which one is the answer (a range, "x = 3 or
+    x = 4", "5 km = 3.1 miles", "Tom is 18 and Ann is 9", two boxes, two sentences) and one of them is expected; if the
+    expected number is inside a range; if the number is a bound, only a part of the answer ("sin(42)", "the 42nd prime",
+    a date) or next to a sign that may change it (±42, 42‰); if the output rejects its number ("42 is wrong", ~~42~~,
+    "42 ✗"), only asks about it or assumes it ("if x were 42"); if it refuses or chooses an option ("Option 3"); and if
+    it is the message of a failed request. A correction ("Wait, it should be 43", "Edit: 43") replaces the number before
+    it.
 
     It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions (3/4, 1 1/2, ½,
     \frac{3}{4}), signs, currencies, "million" and similar words of many languages (1,5 Millionen, 42万), 0x1F, and

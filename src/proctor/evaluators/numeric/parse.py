@@ -542,11 +542,18 @@ def remove_struck_text(text: str) -> str:
     return _STRUCK.sub(" ", text) if _STRUCK_SIGNS.search(text) else text
 
 
+# Four groups of four digits, as on a card; four years in a row are a list.
+_CARD_NUMBER = re.compile(
+    r"(?<![\w.,-])(?!(?:(?:19|20)\d\d[ -]){3})\d{4}(?:([ -])\d{4})(?:\1\d{4}){2}(?![\w-]|[ .,]\d)"
+)
+
+
 def simplify_notation(text: str, decimal: Decimal = ".") -> str:
     """Replace typographic, Markdown and TeX notations of numbers with plain notations."""
     if not text.isascii():
         text = text.translate(_SIGNS).replace(_ARABIC_GROUPS, "'").replace(_ARABIC_DECIMAL, decimal)
     text = _PLUS_MINUS.sub("±", text)
+    text = _CARD_NUMBER.sub(lambda match: re.sub(r"\D", "", match[0]), text)
     if "_" in text:
         text = _UNDERSCORES.sub(lambda match: f"{'*' * len(match[1])}{match[2]}{'*' * len(match[1])}", text)
     if "\\" in text or "{" in text:

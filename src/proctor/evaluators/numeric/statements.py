@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.numeric import ambiguity
-from proctor.evaluators.numeric.parse import Decimal, ParsedNumber
+from proctor.evaluators.numeric.parse import Decimal, ParsedNumber, parse_leading_word_number
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
 _RESULT_VERB = _PHRASES["result_verb"]
@@ -85,6 +85,8 @@ def choose_number(sentence: str, numbers: Sequence[ParsedNumber], decimal: Decim
         if bold_numbers:
             first = ambiguity.pick_after_equals(sentence, bold_numbers)
             return Choice(first, ambiguity.find_joined_numbers(sentence, first, bold_numbers))
+    if subject := find_subject(sentence, numbers):
+        return Choice(subject, (), [number for number in numbers if number is not subject])
     comparisons = list(_PHRASES["comparison"].finditer(sentence))
     claimed = _drop_spans(numbers, comparisons)
     if comparisons and claimed is numbers:
@@ -99,6 +101,16 @@ def choose_number(sentence: str, numbers: Sequence[ParsedNumber], decimal: Decim
     if not turn and is_computed(sentence, main[-1], main[:-1]):
         return Choice(main[-1], (), numbers[:-1])
     return _choose_claimed(sentence, start, main)._replace(details=details, is_result=is_result)
+
+
+def find_subject(sentence: str, numbers: Sequence[ParsedNumber]) -> ParsedNumber | None:
+    """Return the number that starts a sentence and of which it says what it is: "12 is the sum of 5 and 7"."""
+    if (subject := _PHRASES["subject"].match(sentence)) is None:
+        return None
+    if word := parse_leading_word_number(subject["number"]):
+        start = subject.start("number")
+        return word._replace(start=start + word.start, end=start + word.end)
+    return numbers[0] if subject.start("number") <= numbers[0].start < subject.end("number") else None
 
 
 def _find_last_turn(sentence: str, limit: int) -> re.Match[str] | None:

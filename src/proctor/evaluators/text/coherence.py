@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from proctor.evaluators.data_files import load_data
 from proctor.evaluators.embeddings import UNRELATED_TEXTS, TextEmbedder, VectorSimilarity, run_off_loop
-from proctor.evaluators.language import JUDGE_HINT
+from proctor.evaluators.language import JUDGE_HINT, explain_structured
 from proctor.evaluators.readable_languages import ENGLISH, explain_unread
 from proctor.evaluators.tokenizer import (
     collect_texts,
@@ -46,6 +46,10 @@ _MIN_WORDS = 4
 # One stray word may be a quotation or a typing error.
 _MIN_STRAYS = 2
 MAX_COMPARED_SENTENCES = 300
+_PROGRAM_PARTS = frozenset({
+    "loop", "loops", "statement", "statements", "clause", "block", "branch", "keyword", "condition", "expression",
+    "command", "part", "operator",
+})  # fmt: skip
 # Prose has more than this fraction of function words.
 MIN_FUNCTION_WORDS = 0.05
 _POINT_NUMBER = re.compile(r"([0-9]{1,2})[.)]\s")
@@ -129,8 +133,8 @@ class CoherenceScorer:
         problem = await run_off_loop(len(text), lambda: explain_unread([_drop_repeated(text)], (ENGLISH,)))
         if problem:
             return Score.skipped(f"{problem}, and the local method reads only English; {JUDGE_HINT}", details)
-        if not await run_off_loop(len(text), is_prose, text):
-            return Score.skipped("it is not prose", details)
+        if problem := await run_off_loop(len(text), explain_not_prose, text):
+            return Score.skipped(problem, details)
         result = await find_signs(text, self._embedder)
         details["signs"] = result.signs
         if result.adjacent_similarities:
@@ -152,6 +156,11 @@ def _drop_repeated(text: str) -> str:
     distinct = dict.fromkeys(sentences)
     # Sentences have lost the layout, which shows that a text is code.
     return text if len(distinct) == len(sentences) else "\n".join(distinct)
+
+
+def explain_not_prose(text: str) -> str:
+    """Return why a text is not prose: it is data or markup, or it has too few function words."""
+    return explain_structured(text) or ("" if is_prose(text) else "it is not prose")
 
 
 def is_prose(text: str) -> bool:
@@ -222,12 +231,20 @@ def _count_stray_words(sentences: Sequence[str]) -> tuple[int, int]:
     count, strays, never_after = 0, 0, _load_word_order()
     for sentence in sentences:
         # Punctuation separates words, so it stays a token.
-        tokens = re.findall(r"\w+|[^\w\s]", fold_case(sentence))
-        for word, following in pairwise([*tokens, "."]):
+        originals = re.findall(r"\w+|[^\w\s]", sentence)
+        tokens = [*map(fold_case, originals), "."]
+        for place, (word, following) in enumerate(pairwise(tokens)):
             if word in never_after:
                 count += 1
-                strays += following in never_after[word]
+                # "The if statement", "the WHERE part".
+                is_keyword = _is_keyword(*originals[place + 1 : place + 3])
+                strays += following in never_after[word] and not is_keyword
     return count, strays
+
+
+def _is_keyword(word: str = "", following: str = "") -> bool:
+    """Return True if a word is the name of a part of a program."""
+    return (len(word) > 1 and word.isupper()) or fold_case(following) in _PROGRAM_PARTS
 
 
 @functools.cache

@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from proctor.evaluators.grounding.contradictions import find_opposites, find_replaced_words
 from proctor.evaluators.grounding.denials import find_denials
-from proctor.evaluators.grounding.features import load_antonyms
+from proctor.evaluators.grounding.features import load_antonyms, load_roles
 from proctor.evaluators.language import is_english_word
 from proctor.evaluators.tokenizer import Word, are_related, load_english, split_sentences, split_words
 
@@ -41,9 +41,13 @@ _DENIALS = frozenset({
 # Prefixes of opposites, the shortest word that takes one, and how many words may be between a negation and a word.
 _PREFIXES, _MIN_BASE, _NEGATION_REACH = ("in", "un", "im", "dis", "non", "ir", "il"), 4, 3
 _LISTING = frozenset({"and", "or", "nor", "with"})
+_BOTH_SIDES = frozenset({"between", "near", "beside", "opposite", "alongside"})
 # Words after which two persons have the same role, or exchanged ones.
-_SYMMETRIC = _LISTING | {"by", "from", "between", "each", "met", "meets", "married", "marries", "equals", "resembles"}
+_SYMMETRIC = _LISTING | _BOTH_SIDES
+_SYMMETRIC |= {"by", "from", "each", "met", "meets", "married", "marries", "equals", "resembles"}
 _ROLE_PREPOSITIONS = frozenset({"of", "to", "for", "in", "on", "at", "after", "before", "about", "against", "over"})
+_ARTICLES = frozenset({"a", "an", "the"})
+_MEANINGFUL = ("content", "name", "number")
 _BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
 _TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "president", "st", "inc", "ltd", "corp"})
 # A name of this many letters may be the start of another form of it ("Rob" and "Robert").
@@ -169,7 +173,7 @@ def _measure_shared(left: Sequence[Word], right: Sequence[Word]) -> float:
 
 
 def _list_content(sentence: Sequence[Word]) -> list[Word]:
-    return [word for word in sentence if word.kind in ("content", "name", "number")]
+    return [word for word in sentence if word.kind in _MEANINGFUL]
 
 
 def _has(word: Word, others: Sequence[Word]) -> bool:
@@ -379,22 +383,45 @@ def _find_periods(sentence: Sequence[Word]) -> dict[str, Word]:
 
 def _find_exchanged_roles(output: Sequence[Word], reference: Sequence[Word]) -> Difference | None:
     """Return a difference if the same words stand in exchanged places ("A paid B", "B paid A")."""
-    ours, theirs = ([word.text.lower() for word in side] for side in (output, reference))
+    # Articles have no role: "A dog bit the man", "The man bit a dog".
+    sides = [[word for word in side if word.text.lower() not in _ARTICLES] for side in (output, reference)]
+    ours, theirs = ([word.text.lower() for word in side] for side in sides)
     if sorted(ours) == sorted(theirs):
         # A list of names has no roles.
         if all(word.kind in ("name", "number") for word in output[1:]):
             return None
-        changed = [index for index, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]]
-        # The frame of function words is the same, and two words are exchanged in it.
-        kinds = {output[index].kind for index in changed} | {reference[index].kind for index in changed}
-        is_exchange = bool(changed) and kinds <= {"content", "name", "number"}
-        if is_exchange and not _is_list(ours[changed[0] : changed[-1] + 1]):
+        if _are_words_exchanged(*sides) or (ours != theirs and _are_parts_exchanged(sides[0], theirs)):
             return Difference("roles", "", "")
-        return None
     # "A lies east of B" and "B lies west of A" are the same.
     if _are_roles_exchanged(output, reference) and not _find_antonyms(output, reference):
         return Difference("roles", "", "")
     return _find_exchanged_agent(output, reference) or _find_exchanged_agent(reference, output)
+
+
+def _are_words_exchanged(output: Sequence[Word], reference: Sequence[Word]) -> bool:
+    """Return True if words have changed places in the same frame of function words: "Ann told Bob that Eve won"."""
+    changed = [index for index, pair in enumerate(zip(output, reference, strict=True)) if pair[0].text != pair[1].text]
+    if not changed or not {side[index].kind for index in changed for side in (output, reference)} <= set(_MEANINGFUL):
+        return False
+    ours, theirs = ([word.text for word in side[changed[0] : changed[-1] + 1]] for side in (output, reference))
+    # "Today Ann called Bob" and "Ann called Bob today": a word has moved, and the others follow each other as before.
+    is_moved = any(ours[index:] + ours[:index] == theirs for index in range(len(ours)))
+    return _have_roles(ours) and (not is_moved or len(ours) == 2)
+
+
+def _are_parts_exchanged(output: Sequence[Word], reference: Sequence[str]) -> bool:
+    """Return True if the parts around a verb have changed places: "the old man bit a dog", "a dog bit the old man"."""
+    places = enumerate(zip(output, reference, strict=True))
+    changed = [index for index, (word, text) in places if word.text.lower() != text]
+    place = slice(changed[0], changed[-1] + 1)
+    part, other = output[place], reference[place]
+    for left, right in combinations(range(1, len(part)), 2):
+        first, verb, second = part[:left], part[left:right], part[right:]
+        texts = [word.text.lower() for word in (*second, *verb, *first)]
+        # Places and times may change places ("on Monday", "at nine"), and so may the sides of "is".
+        if texts == other and all(side[0].kind in _MEANINGFUL for side in (first, second)):
+            return any(word.kind == "content" for word in verb) and _have_roles(texts)
+    return False
 
 
 def _are_roles_exchanged(output: Sequence[Word], reference: Sequence[Word]) -> bool:
@@ -436,8 +463,9 @@ def _find_roles(
     return texts[first], texts[after], frozenset(_ROLE_PREPOSITIONS.intersection(between))
 
 
-def _is_list(words: Sequence[str]) -> bool:
-    return not _LISTING.isdisjoint(words)
+def _have_roles(words: Sequence[str]) -> bool:
+    """Return False for a list, and for words that say the same about both sides: "met", "near"."""
+    return (_LISTING | _BOTH_SIDES | load_roles()["symmetric"]).isdisjoint(words)
 
 
 def _find_exchanged_agent(passive: Sequence[Word], active: Sequence[Word]) -> Difference | None:

@@ -165,7 +165,7 @@ def coherence(threshold: float = 0.8, *, embedder: Embedding = None, model: Mode
     a word that refers back ("however"). Completeness: the last sentence does not end after an article, a conjunction, a
     preposition or a comma, nor without punctuation if others have it. A text of one sentence has no connection.
     Connection covers only the first 300 sentences; the details show this. Texts that are not prose (a number, a name, a
-    list of words, program code) are skipped, and so is every language but English.
+    list of words, program code, JSON, YAML, HTML, XML, TeX) are skipped, and so is every language but English.
 
     It finds texts that are mixed up, shuffled, truncated or stuck in a loop. It does not notice
     sentences in a wrong order, contradictions or subtle leaps; with `model`, a model scores those
@@ -206,11 +206,11 @@ def hallucination_detection(
     Each sentence is compared with the three passages of the context that match it best. Its value is a fixed
     combination of the words, word pairs, numbers and names that the passages have; 0.5 is the default `threshold`.
     If `local:ms-marco` is installed (`proctor models pull ms-marco`) and no embedder is named, this cross-encoder also
-    rates the two weakest sentences.
-    The value of the output is the mean of its weakest sentence and of all sentences. If a sentence has most words of
-    a passage but another number, date, name, unit, bound or opposite, a negation, or exchanged roles, the output gets
-    less than half of its value and fails. Citation marks, list numbers and courtesies are ignored. The details list
-    the sentences with their unsupported words and changed facts.
+    rates the two weakest sentences. The value of the output is the mean of its weakest sentence and of all sentences.
+    If a sentence has most words of a passage but another number, date, name, unit, bound or opposite, a negation,
+    exchanged roles or an invented clause, the output gets less than half of its value and fails. It is skipped instead
+    of passed if it may say something else (another object of a verb, a clause or thing without a word of the context).
+    Citation marks, list numbers and courtesies are ignored. The details list unsupported words and changed facts.
 
     At the default threshold about 80% or more of supported claims pass, except claims written to mislead with the
     words of the context, which cannot be told apart by words: use `model` or `nli` for them. Languages other than
