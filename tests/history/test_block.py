@@ -27,7 +27,7 @@ scores = st.sampled_from(
     [PASS, Score(1.0, True, "why"), Score(1.0, True, details={"k": 1}), Score(0.5, True), Score(0.0, False),
      Score.skipped("no"), Score.error("broken")]
 )  # fmt: skip
-score_mappings = st.one_of(
+score_mappings: st.SearchStrategy[dict[str, Score]] = st.one_of(
     st.just({"a": PASS, "b": PASS}), st.just({"b": PASS, "a": PASS}), st.just({"a": PASS}), st.just({}),
     st.fixed_dictionaries({"a": scores, "b": scores}),
 )  # fmt: skip
