@@ -68,7 +68,7 @@ def test_an_invalid_model_file_fails_with_the_servers_log(tmp_path: Path) -> Non
     assert isinstance(model, LocalAdapter)
     for _ in range(2):
         with pytest.raises(CallFailed, match="its server process ended with status 3") as caught:
-            asyncio.run(asyncio.wait_for(model.complete(asked()), 30))
+            asyncio.run(asyncio.wait_for(model.complete(asked()), 120))
         assert "failed to load model" in str(caught.value)
     assert repr(model) == f"LocalAdapter('local:{file}')"
 
