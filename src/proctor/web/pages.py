@@ -111,6 +111,9 @@ class Pages:
                 return opened.page | {"summary": opened.page["summary"] | {"baselines": names}}
             case ["runs", run_id, "samples", *rest]:
                 return self._open(run_id).sample("/".join(rest))
+            case ["runs", run_id, "sample"]:
+                # Browsers change paths with an id such as "..".
+                return self._open(run_id).sample(query.get("id", ""))
             case ["runs", run_id, name]:
                 return self._open(run_id).column(name, query)
             case ["trends"]:
@@ -260,8 +263,9 @@ class _OpenedReport:
         return {"rows": samples.row_pages(self.report.results, self.grid, wanted)}
 
     def _search(self, query: Mapping[str, str]) -> dict[str, Any]:
-        text = _require(query, "text")
-        return samples.search_page(self.report.results, self.rows, text, _parse_row(query.get("cursor") or "0"))
+        error, after = query.get("error", ""), _parse_row(query.get("cursor") or "0")
+        text = query.get("text", "") if error else _require(query, "text")
+        return samples.search_page(self.report.results, self.rows, text, after, error=error)
 
     def sample(self, sample_id: str) -> dict[str, Any]:
         """Return everything about one sample."""

@@ -13,6 +13,7 @@ import {
   select,
 } from "./dom.js";
 import {
+  DASH,
   formatChange,
   formatChanges,
   formatCount,
@@ -24,6 +25,7 @@ import {
   formatValue,
   isNumber,
   metricLabel,
+  nameMetrics,
   splitAnswer,
 } from "./format.js";
 import { SampleGrid, filterNames } from "./grid.js";
@@ -111,8 +113,8 @@ class ComparePage {
       h(
         "div",
         { class: "lead" },
-        h("h1", { dir: "auto" }, splitAnswer(comparison).first || "These sides cannot be compared."),
-        h("p", { dir: "auto" }, splitAnswer(comparison).rest, " ", this.#describeFlips()),
+        h("h1", { dir: "auto" }, this.#answer().first || "These sides cannot be compared."),
+        h("p", { dir: "auto" }, this.#answer().rest, " ", this.#describeFlips()),
         renderChanges(payload.changes),
         renderPickers(runs, a, b),
       ),
@@ -120,12 +122,21 @@ class ComparePage {
       h(
         "div",
         { class: "columns compare-columns" },
-        section("Differences", renderDeltas(payload.deltas ?? [], this.names)),
+        section("Differences", renderDeltas(payload.deltas ?? [], this.names), describeSamples(payload)),
         h("section", { "aria-label": "Flips" }, h("h2", null, "Samples"), this.flips),
       ),
       this.slices,
       this.samples,
     );
+  }
+
+  // The answer with readable names of metrics.
+  #answer() {
+    const { comparison, deltas = [] } = this.payload;
+    const all = [...(comparison.deltas ?? []), ...deltas];
+    const kinds = Object.fromEntries(all.map(({ name, kind }) => [name, kind ?? ""]));
+    for (const name of [comparison.a, comparison.b]) delete kinds[name];
+    return splitAnswer({ ...comparison, answer: nameMetrics(comparison.answer ?? "", kinds) });
   }
 
   #buildTrail() {
@@ -232,7 +243,7 @@ class ComparePage {
       h(
         "p",
         { class: "quiet flip-note" },
-        "A sample passes if more than half of its results pass. Choose a cell to see its samples.",
+        "A sample passes if more than half of its results pass; errors and results without a verdict do not pass. Choose a cell to see its samples.",
       ),
     );
   }
@@ -269,6 +280,20 @@ class ComparePage {
     if (name === `o.${a.configuration}`) return `o.${this.names[0]}`;
     return name === `o.${b.configuration}` ? `o.${this.names[1]}` : name;
   }
+}
+
+/** Say over which samples the numbers of both sides are, as they can differ from those of their runs. */
+function describeSamples({ deltas = [], only }) {
+  const sizes = deltas.filter((delta) => isNumber(delta.absolute)).map((delta) => delta.n ?? 0);
+  if (!sizes.length) return null;
+  const [low, high] = [Math.min(...sizes), Math.max(...sizes)];
+  const common = low === high ? formatCount(high, "common sample") : `${formatInteger(low)} to ${formatCount(high, "common sample")}`;
+  const left = only[0] + only[1] ? ` ${formatCount(only[0] + only[1], "sample")} of one side only are left out.` : "";
+  return h(
+    "p",
+    { class: "quiet" },
+    `Old and new are over the ${common} (n) that have a number on both sides, with the epochs of a sample averaged first, so they can differ from the numbers of their runs.${left}`,
+  );
 }
 
 function uniqueLabels({ a, b }) {
@@ -329,9 +354,12 @@ function renderDeltas(deltas, [a, b]) {
     const metric = deltaMetric(delta);
     const limit = isShare(delta) ? common : reach([delta]);
     const unit = delta.kind === "rate" ? " points" : "";
-    const tip = `${delta.name}: ${formatValue(delta.b, metric)} in ${b}, ${formatValue(delta.a, metric)} in ${a}\ndifference ${formatChange(delta.absolute, metric)}${unit}, 95% ${formatChanges(delta.interval, metric)}, p = ${formatProbability(delta.p_adjusted)}, n = ${formatInteger(delta.n)}`;
+    const label = metricLabel(delta.name, delta.kind);
+    const reason = delta.interval ? "" : explainNoInterval(delta, metric, unit);
+    const isLong = reason.length > 28;
+    const tip = `${label}: ${formatValue(delta.b, metric)} in ${b}, ${formatValue(delta.a, metric)} in ${a}\ndifference ${formatChange(delta.absolute, metric)}${unit}, 95% ${formatChanges(delta.interval, metric)}, p = ${formatProbability(delta.p_adjusted)}, n = ${formatInteger(delta.n)}`;
     return {
-      label: metricLabel(delta.name),
+      label,
       metric: { value: delta.absolute, interval: delta.interval },
       domain: [-limit, limit],
       reference: 0,
@@ -342,10 +370,11 @@ function renderDeltas(deltas, [a, b]) {
         h("strong", { class: "nowrap" }, `${formatChange(delta.absolute, metric)}${unit}`),
         delta.interval
           ? h("span", { class: "nowrap" }, formatChanges(delta.interval, metric))
-          : h("span", { class: "quiet" }, explainNoInterval(delta, metric, unit)),
+          : h("span", { class: "quiet" }, isLong ? DASH : reason),
         formatInteger(delta.n),
         renderVerdict(delta),
       ],
+      remark: isLong ? reason : delta.verdict === "not comparable" ? delta.method : "",
     };
   });
   return intervalTable({

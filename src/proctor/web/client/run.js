@@ -16,6 +16,7 @@ import {
 } from "./dom.js";
 import {
   describeCounts,
+  evaluatorLabel,
   formatCount,
   formatInteger,
   formatInterval,
@@ -25,6 +26,9 @@ import {
   formatTime,
   formatValue,
   isNumber,
+  nameMetrics,
+  shortenNames,
+  showId,
   splitAnswer,
 } from "./format.js";
 import { SampleGrid } from "./grid.js";
@@ -264,7 +268,7 @@ class RunPage {
   #open = (changes) => {
     const cleared = Object.fromEntries(
       [...this.params.keys()]
-        .filter((name) => /^(o\.|outcome|differ|flaky|evaluator|range|text|sample)/.test(name))
+        .filter((name) => /^(o\.|outcome|differ|flaky|evaluator|range|text|error|sample)/.test(name))
         .map((name) => [name, ""]),
     );
     updateParams({ ...cleared, ...changes, tab: "samples" });
@@ -282,13 +286,8 @@ class RunPage {
     return h(
       "div",
       { class: "lead" },
-      h("h1", null, sentences.length === 1 ? sentences[0] : this.#headline(sentences)),
-      sentences.length > 1 &&
-        h(
-          "ul",
-          { class: "sentences" },
-          sentences.slice(0, 12).map((text) => h("li", { dir: "auto" }, text)),
-        ),
+      h("h1", null, this.#headline(sentences)),
+      this.#renderSentences(sentences),
       h(
         "p",
         { class: "facts quiet" },
@@ -300,8 +299,26 @@ class RunPage {
     );
   }
 
+  // What the headline does not say yet.
+  #renderSentences(sentences) {
+    const headline = this.#headline(sentences);
+    const rest = sentences.filter((text) => text !== headline).slice(0, 12);
+    return rest.length > 0 && h("ul", { class: "sentences" }, rest.map((text) => h("li", { dir: "auto" }, text)));
+  }
+
+  // Put readable names of metrics into a sentence of the server.
+  #nameMetrics(text) {
+    const { metrics, summary } = this.payload;
+    const names = Object.values(metrics).flatMap((table) => Object.keys(table));
+    const kinds = [...names.map((name) => [name, ""]), ...summary.evaluators.map((name) => [name, "score"])];
+    return nameMetrics(text, Object.fromEntries(kinds.filter(([name]) => !summary.configurations.includes(name))));
+  }
+
   #headline(sentences) {
-    const answers = this.comparisons.filter((one) => one.answer).map(splitAnswer);
+    if (sentences.length === 1) return sentences[0];
+    const answers = this.comparisons
+      .filter((one) => one.answer)
+      .map((one) => splitAnswer({ ...one, answer: this.#nameMetrics(one.answer) }));
     if (answers.length === 1) return answers[0].first;
     if (answers.length > 1 && answers.length < 5) return answers.map(({ claim }) => claim).join(" ");
     const { summary } = this.payload;
@@ -327,7 +344,7 @@ class RunPage {
       h(
         "p",
         { class: "quiet" },
-        `Samples that pass with one configuration only, against ${base}. Choose a cell to see them.`,
+        `Samples that pass with one configuration only, against ${base}.${this.grid.model.epochs > 1 ? " A sample passes if more than half of its epochs pass." : ""} Choose a cell to see them.`,
       ),
       this.flips,
     );
@@ -360,7 +377,7 @@ class RunPage {
           h(
             "p",
             { class: "flip-note" },
-            answer && h("span", { dir: "auto" }, `${answer} `),
+            answer && h("span", { dir: "auto" }, `${this.#nameMetrics(answer)} `),
             h(
               "a",
               { href: makeLink(["compare"], { a: `${this.runId}@${a}`, b: `${this.runId}@${b}` }) },
@@ -377,7 +394,7 @@ class RunPage {
     if (!payload.latency) return section("Evaluators", loadingState("Counting scores…"));
     const names = payload.summary.configurations.slice(0, 4);
     const blocks = payload.evaluators.map((evaluator) => evaluatorBlock(evaluator, names, this.#open));
-    const latency = Object.keys(payload.latency ?? {}).length > 0 && latencyBlock(payload.latency, names, this.#open);
+    const latency = Object.keys(payload.latency ?? {}).length > 0 && latencyBlock(payload, names, this.#open);
     return [
       blocks.length > 0 && section("Evaluators", h("div", { class: "multiples" }, blocks)),
       section("Time, tokens and cost", h("div", { class: "columns" }, renderCosts(payload), latency)),
@@ -402,7 +419,7 @@ class RunPage {
     const { flaky, flaky_count: count } = this.payload;
     if (!flaky?.length) return null;
     const link = ({ sample_id: sample, configuration: c }) =>
-      h("a", { href: makeLink(["runs", this.runId], { sample, c }), dir: "auto", class: "sample-id" }, sample);
+      h("a", { href: makeLink(["runs", this.runId], { sample, c }), dir: "auto", class: "sample-id" }, showId(sample));
     const several = this.payload.summary.configurations.length > 1;
     const items = flaky.map((one) =>
       h("li", null, h("span", null, link(one), several && [" in ", h("bdi", null, one.configuration)], `: ${one.passed} of ${one.trials} passed`)),
@@ -419,18 +436,20 @@ class RunPage {
   #renderErrors() {
     const { errors } = this.payload;
     if (!errors?.length) return null;
+    const isUnscored = ({ kind }) => kind === "evaluation failed (no verdict)";
     return section(
       "Errors",
+      h("p", { class: "quiet" }, "Counts of results; a kind opens the samples that contain them."),
       h(
         "table",
-        { class: "data" },
+        { class: "data errors" },
         h(
           "thead",
           null,
           h(
             "tr",
             null,
-            ["Kind", "Count", "Example"].map((text) => h("th", { scope: "col" }, text)),
+            ["Kind", "Results", "Example"].map((text) => h("th", { scope: "col" }, text)),
           ),
         ),
         h(
@@ -444,12 +463,12 @@ class RunPage {
                 "th",
                 { scope: "row" },
                 button(
-                  [outcomeMark("error", { label: false }), ` ${error.kind}`],
-                  () => this.#open({ outcome: "error", text: error.kind }),
+                  [outcomeMark(isUnscored(error) ? "unscored" : "error", { label: false }), ` ${error.kind}`],
+                  () => this.#open(isUnscored(error) ? { outcome: "unscored" } : { error: error.kind }),
                   { class: "link" },
                 ),
               ),
-              h("td", { class: "number" }, formatInteger(error.count)),
+              h("td", { class: "number", "data-label": "results" }, formatInteger(error.count)),
               h("td", { dir: "auto", class: "example" }, error.example),
             ),
           ),
@@ -470,7 +489,7 @@ function readTab(params) {
   const tab = params?.get("tab");
   if (tab === "overview" || tab === "samples") return tab;
   return [...(params?.keys() ?? [])].some((name) =>
-    /^(o\.|m\.|outcome|differ|flaky|evaluator|range|text|sort|group|sample)/.test(name),
+    /^(o\.|m\.|outcome|differ|flaky|evaluator|range|text|error|sort|group|sample)/.test(name),
   )
     ? "samples"
     : "overview";
@@ -497,6 +516,7 @@ function warningList(warnings) {
 
 function evaluatorBlock(evaluator, names, open) {
   const threshold = evaluator.parameters?.threshold;
+  const short = shortenNames(names, 30);
   const plots = names
     .filter((name) => evaluator.histogram?.[name])
     .map((name) => {
@@ -510,7 +530,7 @@ function evaluatorBlock(evaluator, names, open) {
         h(
           "div",
           { class: "multiple-name" },
-          h("bdi", null, name),
+          h("bdi", { "data-tip": name }, short[names.indexOf(name)]),
           h("span", { class: "quiet" }, ` ${words}`),
           failed > 0 &&
             button("failures", () => open({ evaluator: evaluator.name, [`o.${name}`]: "failed" }), {
@@ -537,32 +557,40 @@ function evaluatorBlock(evaluator, names, open) {
   return h(
     "div",
     { class: "multiple" },
-    h("h3", null, h("bdi", null, evaluator.name), h("span", { class: "quiet" }, judge && ` ${judge}`)),
+    h("h3", null, h("bdi", null, evaluatorLabel(evaluator.name)), h("span", { class: "quiet" }, judge && ` ${judge}`)),
     plots,
   );
 }
 
-function latencyBlock(latency, names, open) {
+function latencyBlock({ latency, metrics }, names, open) {
   const shown = names.filter((name) => latency[name]?.counts?.length);
+  const short = shortenNames(names, 30);
   return h(
     "div",
     { class: "multiple" },
-    h("h3", null, "Latency", h("span", { class: "quiet" }, " of the target, per result")),
+    h("h3", null, "Target latency", h("span", { class: "quiet" }, " per result, without errors")),
     shown.map((name) => {
       const { edges, counts } = latency[name];
+      const total = counts.reduce((sum, count) => sum + count, 0);
+      const left = (metrics[name]?.["latency_ms.mean"]?.n ?? total) - total;
       const ratio = edges.length > 2 ? (edges[1] - edges[0]) / (edges[2] - edges[1]) : 1;
       return h(
         "div",
         { class: "multiple-row" },
-        h("div", { class: "multiple-name" }, h("bdi", null, name)),
+        h(
+          "div",
+          { class: "multiple-name" },
+          h("bdi", { "data-tip": name }, short[names.indexOf(name)]),
+          h("span", { class: "quiet" }, ` n = ${formatInteger(total)}${left > 0 ? `, ${formatInteger(left)} of 0 ms not shown` : ""}`),
+        ),
         histogram({
-          caption: `Latency of ${name}`,
+          caption: `Target latency of ${name}`,
           edges,
           counts,
           format: formatMilliseconds,
           logarithmic: ratio < 0.99,
           height: 44,
-          onBar: (low, high, last) => open({ range: ["latency", name, low, high, last ? 1 : 0].join("~") }),
+          onBar: (low, high, last) => open({ range: ["latency_ms", name, low, high, last ? 1 : 0].join("~") }),
         }),
       );
     }),

@@ -166,6 +166,17 @@ function renderImage(address) {
   return h("p", { class: "quiet attached-text" }, text);
 }
 
+/** Write the arguments of a tool call as in Python: query="…", limit=3. */
+export function writeArguments(values) {
+  if (typeof values !== "object" || Array.isArray(values)) return toLine(values, 120);
+  return toLine(
+    Object.entries(values)
+      .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+      .join(", "),
+    120,
+  );
+}
+
 function renderToolCall(call, depth) {
   const time = isNumber(call.duration_ms) ? formatMilliseconds(call.duration_ms) : "";
   const head = [
@@ -174,7 +185,7 @@ function renderToolCall(call, depth) {
     h(
       "span",
       { class: "tool-arguments", dir: "auto" },
-      `(${toLine(call.arguments ?? {}, 120).replace(/^\{|\}$/g, "")})`,
+      `(${writeArguments(call.arguments ?? {})})`,
     ),
     h("span", { class: "quiet" }, call.error ? ` error: ${toLine(call.error, 120)}` : "", time && ` ${time}`),
   ];
