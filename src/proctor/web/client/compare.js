@@ -118,7 +118,7 @@ class ComparePage {
         renderChanges(payload.changes),
         renderPickers(runs, a, b),
       ),
-      noteList((comparison.notes ?? []).filter((note) => !comparison.answer?.includes(note))),
+      noteList(this.#listNotes()),
       h(
         "div",
         { class: "columns compare-columns" },
@@ -128,6 +128,13 @@ class ComparePage {
       this.slices,
       this.samples,
     );
+  }
+
+  // Notes that neither the answer nor a line of the table says.
+  #listNotes() {
+    const { comparison, deltas = [] } = this.payload;
+    const isSaid = (note) => comparison.answer?.includes(note) || deltas.some(({ method }) => method === note);
+    return (comparison.notes ?? []).filter((note) => !isSaid(note));
   }
 
   // The answer with readable names of metrics.

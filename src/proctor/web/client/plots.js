@@ -477,7 +477,7 @@ function trendAxes(width, domain, [first, last], x, y, metric) {
     last > first
       ? [
           [first, "start"],
-          [(first + last) / 2, "middle"],
+          ...(width > 520 ? [[(first + last) / 2, "middle"]] : []),
           [last, "end"],
         ]
       : [[first, "middle"]];

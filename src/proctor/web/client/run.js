@@ -46,6 +46,7 @@ const REFRESH = 4_000;
 const COMPARISON_WAIT = 250;
 const LARGE = 20_000;
 const MAX_COMPARED = 6;
+const MAX_SENTENCES = 12;
 
 /** Show one run. */
 export async function renderRunPage(address) {
@@ -302,8 +303,11 @@ class RunPage {
   // What the headline does not say yet.
   #renderSentences(sentences) {
     const headline = this.#headline(sentences);
-    const rest = sentences.filter((text) => text !== headline).slice(0, 12);
-    return rest.length > 0 && h("ul", { class: "sentences" }, rest.map((text) => h("li", { dir: "auto" }, text)));
+    const rest = sentences.filter((text) => text !== headline);
+    const more = rest.length - MAX_SENTENCES;
+    const items = rest.slice(0, MAX_SENTENCES).map((text) => h("li", { dir: "auto" }, text));
+    if (more > 0) items.push(h("li", { class: "quiet" }, `… and ${formatCount(more, "configuration")} more, in the table below`));
+    return items.length > 0 && h("ul", { class: "sentences" }, items);
   }
 
   // Put readable names of metrics into a sentence of the server.
