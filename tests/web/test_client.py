@@ -180,7 +180,8 @@ def test_numbers_are_rounded_as_in_python(page: Any) -> None:
     shares = [0.0, 1.0, 0.9999, 0.0001, *(tie % 1 for tie in ties), *(random.random() for _ in range(500))]
     script = """async ([numbers, shares]) => {
       const { formatFixed, formatPercent } = await import("/format.js");
-      return [numbers.map((number) => [0, 1, 2, 3].map((digits) => formatFixed(number, digits))), shares.map(formatPercent)];
+      const fixed = numbers.map((number) => [0, 1, 2, 3].map((digits) => formatFixed(number, digits)));
+      return [fixed, shares.map(formatPercent)];
     }"""
     fixed, percentages = page.evaluate(script, [numbers, shares])
     assert fixed == [[f"{number:.{digits}f}" for digits in range(4)] for number in numbers]
@@ -221,10 +222,13 @@ def test_names_and_calls_are_written_for_people(page: Any, module: str, call: st
 @pytest.mark.parametrize(
     ("text", "command"),
     [
-        ("improve it: proctor judge card helpful --run r-1 --mistakes lists the outputs", "proctor judge card helpful --run r-1 --mistakes"),
-        ("proctor label r-1 --evaluator 'a b' --sample-size 30", "proctor label r-1 --evaluator 'a b' --sample-size 30"),
+        (
+            "improve it: proctor judge card right --run r-1 --mistakes lists them",
+            "proctor judge card right --run r-1 --mistakes",
+        ),
+        ("proctor label r-1 --evaluator 'a b' --size 30", "proctor label r-1 --evaluator 'a b' --size 30"),
     ],
-)  # fmt: skip
+)
 def test_the_command_of_a_fix_ends_where_the_sentence_goes_on(page: Any, text: str, command: str) -> None:
     """The option --mistakes has no value."""
     script = """async (text) => (await import("/judges.js")).markCommand(text)[1].textContent"""

@@ -45,7 +45,7 @@ class Pages:
         self._lock = threading.Lock()
         self._slow_lock = threading.Lock()
         self._reports: OrderedDict[str, _OpenedReport] = OrderedDict()
-        self._comparisons: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
+        self._comparisons: OrderedDict[tuple[str, ...], dict[str, Any]] = OrderedDict()
 
     def answer(self, path: str, query: Mapping[str, str]) -> Any:
         """Return the page at a path; raise `RunNotFound` or `UsageError` if there is none."""
@@ -151,19 +151,21 @@ class Pages:
 
     def _compare(self, query: Mapping[str, str]) -> dict[str, Any]:
         names = _require(query, "a"), _require(query, "b")
-        if names in self._comparisons:
-            return self._comparisons[names]
+        by = query.get("by") or ""
+        key = (*names, by)
+        if key in self._comparisons:
+            return self._comparisons[key]
         first, second = (open_report(name, self._history) for name in names)
         for side in (first, second):
             if len(side.configurations) != 1:
                 side.report.side()  # Raises an error that lists the configurations.
         labels = _name_sides(first, second)
         numbers = first.side(first.configurations[0], labels[0]), second.side(second.configurations[0], labels[1])
-        [comparison] = compare_sides([numbers])
+        [comparison] = compare_sides([numbers], by=by or None)
         a, b = (comparisons.ComparedSide(s.report, s.configurations[0]) for s in (first, second))
         page = comparisons.comparison_page(comparison, a, b, numbers)
         if all(side.report.metadata and side.report.metadata.status not in LIVE for side in (a, b)):
-            _keep_last(self._comparisons, names, page)
+            _keep_last(self._comparisons, key, page)
         return page
 
     def _trend(self, query: Mapping[str, str]) -> dict[str, Any]:

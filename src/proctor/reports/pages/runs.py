@@ -106,12 +106,13 @@ def overview_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
     flaky = find_flaky_samples(report)
     # A failed call is no answer: the metrics of latency do not count it either.
     error = OUTCOMES.index("error")
-    answered = array("f", (nan if mark == error else ms for ms, mark in zip(grid.latencies, grid.outcomes, strict=True)))
+    answered = array(
+        "f", (nan if mark == error else ms for ms, mark in zip(grid.latencies, grid.outcomes, strict=True))
+    )
     return {
         "evaluators": [_describe_spec(spec) | _describe_scores(spec, report, grid, names) for spec in run.evaluators],
         "latency": {
-            name: count_bins(_select_numbers(grid, answered, index), logarithmic=True)
-            for name, index in names.items()
+            name: count_bins(_select_numbers(grid, answered, index), logarithmic=True) for name, index in names.items()
         },
         "errors": _describe_errors(report, grid),
         "flaky": flaky[:FLAKY_SHOWN],

@@ -258,7 +258,12 @@ function buildStatus(view) {
   const clear =
     shown !== model.rows && button("Clear filters", () => view.clearFilters(), { class: "link", "data-key": "clear" });
   return [
-    h("div", { class: "grid-status" }, h("div", { class: "grid-count" }, parts, clear), exportButtons(view)),
+    h(
+      "div",
+      { class: "grid-status" },
+      h("div", { class: "grid-count" }, parts, clear, h("span", { "data-failures": "" })),
+      exportButtons(view),
+    ),
     h("p", { class: "grid-rule quiet" }, describeCounting(view)),
   ];
 }
@@ -342,10 +347,10 @@ function exportButtons(view) {
 
 /** Show another text on a button for a moment. */
 export function flash(target, text) {
-  const before = target.textContent;
+  target.dataset.text ??= target.textContent;
   target.textContent = text;
   setTimeout(() => {
-    target.textContent = before;
+    target.textContent = target.dataset.text;
   }, 1_200);
 }
 

@@ -3,7 +3,6 @@
 import { append, drawResponsive, h, svg } from "./dom.js";
 import {
   DASH,
-  formatCount,
   formatInteger,
   formatInterval,
   formatPercent,
@@ -574,31 +573,5 @@ export function legend(names) {
         h("bdi", null, name),
       ),
     ),
-  );
-}
-
-/** The spans of a session in order: model calls and tool calls with their durations. */
-export function timeline(spans) {
-  const total = spans.reduce((sum, span) => sum + span.duration, 0);
-  if (!total) return null;
-  let start = 0;
-  const bars = spans.map((span) => {
-    const x = (100 * start) / total;
-    start += span.duration;
-    return svg("rect", {
-      class: `span ${span.kind}`,
-      x: `${x}%`,
-      width: `${Math.max(0.4, (100 * span.duration) / total)}%`,
-      y: 2,
-      height: 14,
-      "data-tip": span.text,
-    });
-  });
-  const rows = spans.map((span) => [span.text]);
-  return h(
-    "figure",
-    { class: "timeline" },
-    svg("svg", { width: "100%", height: 18, "aria-hidden": "true" }, bars),
-    dataTable("Model calls and tool calls with their durations", ["Step"], rows),
   );
 }
