@@ -140,16 +140,14 @@ class ComparePage {
   #listNotes() {
     const { comparison, deltas = [] } = this.payload;
     const isSaid = (note) => comparison.answer?.includes(note) || deltas.some(({ method }) => method === note);
-    return (comparison.notes ?? []).filter((note) => !isSaid(note));
+    const kinds = listKinds(this.payload);
+    return (comparison.notes ?? []).filter((note) => !isSaid(note)).map((note) => nameMetrics(note, kinds));
   }
 
   // The answer with readable names of metrics.
   #answer() {
-    const { comparison, deltas = [] } = this.payload;
-    const all = [...(comparison.deltas ?? []), ...deltas];
-    const kinds = Object.fromEntries(all.map(({ name, kind }) => [name, kind ?? ""]));
-    for (const name of [comparison.a, comparison.b]) delete kinds[name];
-    return splitAnswer({ ...comparison, answer: nameMetrics(comparison.answer ?? "", kinds) });
+    const { comparison } = this.payload;
+    return splitAnswer({ ...comparison, answer: nameMetrics(comparison.answer ?? "", listKinds(this.payload)) });
   }
 
   #buildTrail() {
@@ -314,6 +312,14 @@ function describeSamples({ deltas = [], only }) {
   );
 }
 
+/** Map the compared metrics to their kinds; a side of the same name is not one of them. */
+function listKinds({ comparison, deltas = [] }) {
+  const tables = ["metrics", "scores", "fields"].flatMap((name) => Object.values(comparison[name] ?? {}));
+  const kinds = Object.fromEntries([...tables, ...deltas].map(({ name, kind }) => [name, kind ?? ""]));
+  for (const name of [comparison.a, comparison.b]) delete kinds[name];
+  return kinds;
+}
+
 function uniqueLabels({ a, b }) {
   return a === b ? [`${a} (new)`, `${b} (old)`] : [a, b];
 }
@@ -409,14 +415,14 @@ async function renderComparedSlices(holder, { a, b, by, names, filter }) {
   replaceContent(holder, loadingState());
   try {
     const { comparison } = await source.get("compare", { a, b, by });
-    replaceContent(holder, drawComparedSlices(comparison.slices, names, filter));
+    replaceContent(holder, drawComparedSlices(comparison.slices, names, filter, listKinds({ comparison })));
   } catch (error) {
     replaceContent(holder, errorState(error));
     if (!(error.status >= 0)) throw error;
   }
 }
 
-function drawComparedSlices({ key, slices = [], tests = 0, confidence = 0.95, overlapping, binned, notes = [] }, names, filter) {
+function drawComparedSlices({ key, slices = [], tests = 0, confidence = 0.95, overlapping, binned, notes = [] }, names, filter, kinds) {
   const level = `${formatPlain(100 * confidence)}%`;
   const metrics = [...new Set(slices.flatMap((slice) => Object.keys(slice.deltas ?? {})))];
   const draw = (name) => {
@@ -442,7 +448,7 @@ function drawComparedSlices({ key, slices = [], tests = 0, confidence = 0.95, ov
   const rule = `The intervals have ${level} each, so that all of them hold together with 95%; verdicts are corrected for ${formatCount(tests, "test")}.`;
   return [
     h("p", { class: "quiet" }, `${rule}${overlapping ? " A sample can be in several slices." : ""} n counts common samples.`),
-    noteList(notes),
+    noteList(notes.map((note) => nameMetrics(note, kinds))),
     table([first]),
     rest.length > 0 && foldout(formatCount(rest.length, "other metric"), table(rest)),
   ];

@@ -244,7 +244,7 @@ class RunPage {
     this.#showTab();
     replaceContent(this.overview);
     append(this.overview, [
-      warningList(payload.warnings),
+      warningList(payload.warnings?.map((text) => this.#nameMetrics(text))),
       summary.finished === 0 && emptyState("No results yet.", payload.status_text),
       summary.finished > 0 &&
         h(

@@ -1,7 +1,7 @@
 // Metrics by a metadata key, as interval dots.
 
 import { button, errorState, h, loadingState, replaceContent } from "./dom.js";
-import { describeMetric, formatCount, formatPercent, shortenNames } from "./format.js";
+import { describeMetric, formatCount, formatPercent, nameMetrics, shortenNames } from "./format.js";
 import { metricCells } from "./metrics.js";
 import { intervalTable } from "./plots.js";
 import { joinPath, source } from "./source.js";
@@ -65,7 +65,7 @@ function drawSlices({ key, slices = [], total, notes = [], binned, overlapping }
       h(
         "ul",
         { class: "notes" },
-        notes.map((text) => h("li", { dir: "auto" }, text)),
+        notes.map((text) => h("li", { dir: "auto" }, nameMetrics(text, { pass_rate: "rate", strict_pass_rate: "rate" }))),
       ),
     intervalTable({
       caption: `Pass rate by ${key}`,
