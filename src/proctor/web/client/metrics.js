@@ -176,11 +176,16 @@ export function renderAllMetrics({ metrics, summary }) {
     if (!metric) return h("td");
     const range = formatInterval(metric.interval, metric) || `no interval: ${explainNoInterval(name, metric)}`;
     const facts = [range, `n = ${formatInteger(metric.n)}`, describeMissing(metric)].filter(Boolean);
+    facts.forEach((fact, index) => (facts[index] = index < facts.length - 1 ? `${fact},` : fact));
     return h(
       "td",
       { class: "number", "data-tip": describeMetric(metric) },
       formatValue(metric.value, metric),
-      h("div", { class: "quiet" }, isNumber(metric.value) ? facts.join(", ") : facts.slice(1).join(", ")),
+      h(
+        "div",
+        { class: "quiet" },
+        facts.slice(isNumber(metric.value) ? 0 : 1).map((fact) => [h("span", { class: "nowrap" }, fact), " "]),
+      ),
     );
   };
   return h(
