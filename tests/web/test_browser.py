@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -390,4 +391,72 @@ def test_a_single_run_shows_whiskers_and_names_each_configuration(browser: Any, 
         assert "The whiskers of a single point are its 95% interval." in page.inner_text("main")
         page = window.open(f"/#/runs/{run.run_id}/judges")
         assert "the judges “correct” and “second” contradict each other" in page.inner_text("h1")
+        assert window.problems == []
+
+
+def test_counts_of_results_open_the_samples_that_contain_them(browser: Any, tmp_path: Path) -> None:
+    """In a run with epochs: errors by kind, failures of an evaluator, and the next failure at its configuration."""
+    calls: Counter[tuple[str, str]] = Counter()
+
+    def answer(text: str, kind: str) -> str:
+        calls[kind, text] += 1
+        if (kind, text) == ("old", "2") and calls[kind, text] == 1:
+            raise ConnectionError("busy")
+        # In old, 4 fails in every epoch and 6 in one of three; in new, only 8 fails.
+        if (kind, text) in {("old", "4"), ("new", "8")} or ((kind, text) == ("old", "6") and calls[kind, text] == 1):
+            return "no"
+        return "yes ConnectionError" if text == "3" else "yes"
+
+    history = SQLiteHistory(tmp_path / "h.db")
+    data = [{"id": f"s{n}", "input": str(n), "expected": "yes"} for n in range(10)]
+    run = evaluate(
+        answer, data, "contains", configurations={kind: {"kind": kind} for kind in ("old", "new")}, epochs=3,
+        history=history, concurrency=1, progress=False,
+    )  # fmt: skip
+    with serving(history) as address:
+        window = Window(browser, address)
+        page = window.open(f"/#/runs/{run.run_id}")
+        page.get_by_role("button", name="ConnectionError").click()
+        page.get_by_text("1 of 10 samples").first.wait_for()
+        page = window.open(f"/#/runs/{run.run_id}")
+        page.get_by_role("button", name="Failures of old by contains").click()
+        page.get_by_text("2 of 10 samples").first.wait_for()
+        assert "at least one such result" in page.inner_text(".grid-rule")
+        page = window.open(f"/#/runs/{run.run_id}?tab=samples&sample=s0&c=old")
+        shown = []
+        for sample in ("s2", "s4", "s6", "s8"):
+            page.keyboard.press("n")
+            page.get_by_role("complementary").get_by_role("heading", name=sample, exact=True).wait_for()
+            shown.append(page.locator(".verdict strong").inner_text())
+        assert shown == ["error", "failed", "failed", "failed"]
+        assert "c=new" in page.url
+        page.keyboard.press("n")
+        page.get_by_role("button").filter(has_text="No further failure").wait_for()
+        assert window.problems == []
+
+
+def test_choices_stay_open_while_the_list_of_runs_changes(browser: Any, tmp_path: Path) -> None:
+    """A refresh of the list keeps the focus and the elements of the filters."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    for name in ("first", "second"):
+        evaluate(
+            lambda text: text, [{"id": "x", "input": "x"}], "json_validity", name=name, history=history, progress=False
+        )
+    with serving(history) as address:
+        window = Window(browser, address)
+        window.page.clock.install()
+        page = window.open("/")
+        page.get_by_role("combobox").first.focus()
+        page.get_by_role("combobox").first.evaluate("(element) => { element.isSame = true; }")
+        evaluate(
+            lambda text: text,
+            [{"id": "x", "input": "x"}],
+            "json_validity",
+            name="third",
+            history=history,
+            progress=False,
+        )
+        page.clock.fast_forward(31_000)
+        page.get_by_text("3 runs", exact=True).wait_for()
+        assert page.evaluate("document.activeElement.isSame")
         assert window.problems == []

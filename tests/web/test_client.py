@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from proctor.history.sqlite import SQLiteHistory
+from proctor.reports.format import format_percent
 from proctor.web.server import CLIENT
 from tests.web.browser import Window, open_browser, serving
 
@@ -107,15 +109,19 @@ OUTCOMES = [0, 0, 0, 0, 0, 1, 1, 1, 2, 255, 0, 0]
     [
         ({}, [0, 1, 2]),
         ({"outcomes": ["failed"]}, [1]),
-        ({"outcomes": ["passed", "error"]}, [0, 2]),
+        ({"outcomes": ["error"]}, [2]),
+        ({"outcomes": ["passed", "error"]}, [0, 1, 2]),
         ({"differ": True}, [2]),
         ({"flaky": True}, [1]),
-        ({"byConfiguration": {"new": "passed", "old": "notpassed"}}, [2]),
+        ({"byConfiguration": {"old": "failed"}}, [1]),
+        ({"byConfiguration": {"old": "passed"}}, [0, 1]),
         ({"byConfiguration": {"old": "notpassed"}}, [1, 2]),
+        ({"byConfiguration": {"old": "most:passed"}}, [0]),
+        ({"byConfiguration": {"new": "most:passed", "old": "most:notpassed"}}, [2]),
     ],
 )
 def test_filters_select_rows(page: Any, filters: dict[str, object], rows: list[int]) -> None:
-    """A configuration passes a sample if more than half of its results passed."""
+    """An outcome means at least one result; with `most:`, more than half of the results of the sample."""
     script = """async ([outcomes, filters]) => {
       const { GridModel, filterRows } = await import("/gridmodel.js");
       const encode = (bytes) => btoa(String.fromCharCode(...bytes));
@@ -153,6 +159,89 @@ def test_scores_of_an_evaluator_called_latency_are_not_a_latency(page: Any) -> N
       const table = { "latency.p50": value(1), "latency_ms.p50": { ...value(40), unit: "ms" } };
       const text = (evaluators) =>
         renderCosts({ metrics: { all: table }, summary: { configurations: ["all"], evaluators } }).textContent;
-      return [text(["latency"]), text(["exact_match"])].map((one) => one.split("median latency").length - 1);
+      return [text(["latency"]), text(["exact_match"])].map((one) => one.split("median target latency").length - 1);
     }"""
-    assert page.evaluate(script) == [1, 2]
+    assert page.evaluate(script) == [1, 1]
+    labels = """async (names) => {
+      const { metricLabel } = await import("/format.js");
+      return names.map(([name, kind]) => metricLabel(name, kind));
+    }"""
+    names = [["latency", "score"], ["latency.pass_rate", "rate"], ["latency_ms.mean", ""], ["pass_hat_k.2", "rate"]]
+    expected = ["latency (evaluator) score", "latency (evaluator) pass rate", "mean target latency", "pass^2"]
+    assert page.evaluate(labels, names) == expected
+
+
+def test_numbers_are_rounded_as_in_python(page: Any) -> None:
+    """Also exact ties: 0.8125 is 81.2%, and 0.375 with two decimals is 0.38."""
+    random = Random(1)
+    ties = [random.randrange(1 << 12) / (1 << random.randrange(1, 8)) for _ in range(1000)]
+    numbers = [0.8125, 0.375, 2.675, 0.5, 1.5, -2.5, 0.15, *ties, *(-tie for tie in ties[:200])]
+    numbers += [random.uniform(-1, 1) * 10 ** random.randrange(-4, 6) for _ in range(1000)]
+    shares = [0.0, 1.0, 0.9999, 0.0001, *(tie % 1 for tie in ties), *(random.random() for _ in range(500))]
+    script = """async ([numbers, shares]) => {
+      const { formatFixed, formatPercent } = await import("/format.js");
+      const fixed = numbers.map((number) => [0, 1, 2, 3].map((digits) => formatFixed(number, digits)));
+      return [fixed, shares.map(formatPercent)];
+    }"""
+    fixed, percentages = page.evaluate(script, [numbers, shares])
+    assert fixed == [[f"{number:.{digits}f}" for digits in range(4)] for number in numbers]
+    assert percentages == [format_percent(share) for share in shares]
+
+
+def test_sentences_have_readable_names_of_metrics(page: Any) -> None:
+    """A single word is a metric in lists only; names of sides are not changed."""
+    text = "a_b@pass_rate contains more: strict_pass_rate 1% vs. 2%. Worse: contains, contains.pass_rate, tokens.mean."
+    script = """async (text) => {
+      const names = ["pass_rate", "strict_pass_rate", "contains.pass_rate", "tokens.mean"];
+      const metrics = { ...Object.fromEntries(names.map((name) => [name, "rate"])), contains: "score" };
+      return (await import("/format.js")).nameMetrics(text, metrics);
+    }"""
+    assert page.evaluate(script, text) == (
+        "a_b@pass_rate contains more: strict pass rate 1% vs. 2%. "
+        "Worse: contains score, contains pass rate, tokens per result."
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "call", "value", "result"),
+    [
+        ("format", "showId", "a\u202eb\n", "a\\u202eb\\u000a"),
+        ("format", "showId", "שמש ü", "שמש ü"),
+        ("format", "shortenNames", ["number-01-of-all", "number-12-of-all"], ["…01…", "…12…"]),
+        ("format", "shortenNames", ["one", "two"], ["one", "two"]),
+        ("format", "evaluatorLabel", "latency", "latency (evaluator)"),
+        ("transcript", "writeArguments", {"query": "a b", "limit": 3}, 'query="a b", limit=3'),
+    ],
+)
+def test_names_and_calls_are_written_for_people(page: Any, module: str, call: str, value: Any, result: Any) -> None:
+    """Characters that reverse a text become visible; names leave out what they have in common."""
+    script = """async ([module, call, value]) => (await import(`/${module}.js`))[call](value)"""
+    assert page.evaluate(script, [module, call, value]) == result
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        (
+            "improve it: proctor judge card right --run r-1 --mistakes lists them",
+            "proctor judge card right --run r-1 --mistakes",
+        ),
+        ("proctor label r-1 --evaluator 'a b' --size 30", "proctor label r-1 --evaluator 'a b' --size 30"),
+    ],
+)
+def test_the_command_of_a_fix_ends_where_the_sentence_goes_on(page: Any, text: str, command: str) -> None:
+    """The option --mistakes has no value."""
+    script = """async (text) => (await import("/judges.js")).markCommand(text)[1].textContent"""
+    assert page.evaluate(script, text) == command
+
+
+def test_bins_that_read_the_same_are_one_bin(page: Any) -> None:
+    """Times from 1.501 to 1.504 seconds are all 1.50 s, and the table has one row for them."""
+    script = """async () => {
+      const { histogram } = await import("/plots.js");
+      const { formatMilliseconds } = await import("/format.js");
+      const edges = [1501, 1502, 1503, 1504];
+      const plot = histogram({ caption: "x", edges, counts: [2, 0, 3], format: formatMilliseconds });
+      return [...plot.querySelectorAll("tbody tr")].map((row) => row.textContent);
+    }"""
+    assert page.evaluate(script) == ["1.50 s5"]

@@ -19,10 +19,10 @@ from proctor.records import codec
 from proctor.records.metric import MetricValue, Trend, TrendPoint
 from proctor.records.results import Counts, ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
-from proctor.records.trial import OUTCOMES, Configuration, EvalResult, Trial
+from proctor.records.trial import OUTCOMES, Configuration, EvalResult, Failure, Trial
 from proctor.reports.html import list_pages
 from proctor.reports.pages.judging import judges_page, rubrics_page
-from proctor.reports.pages.runs import count_bins, summarize_run, trend_page
+from proctor.reports.pages.runs import count_bins, overview_page, summarize_run, trend_page
 from proctor.reports.pages.samples import preview
 from proctor.web.pages import Pages
 from tests.web.example import MARKUP, QUESTIONS, answer, make_history, right, short
@@ -122,6 +122,28 @@ def test_a_sample_has_all_its_results_and_sessions(pages: Pages, run_id: str) ->
         get(pages, f"runs/{run_id}/samples/x")
 
 
+@pytest.mark.parametrize("sample_id", ["..", ".", "a/b", "a\u202eb?c=d&e#f"])
+def test_every_id_can_be_read(tmp_path: Path, sample_id: str) -> None:
+    """As a query, because a browser changes paths such as `samples/..`; the path still works."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    evaluate(lambda text: text, [{"id": sample_id, "input": "x"}], "json_validity", history=history, progress=False)
+    pages = Pages(history)
+    assert get(pages, "runs/latest/sample", id=sample_id)["sample"]["id"] == sample_id
+    assert get(pages, f"runs/latest/samples/{sample_id}")["sample"]["id"] == sample_id
+
+
+def test_latencies_are_counted_as_in_their_mean() -> None:
+    """A failed call is no answer, and in neither."""
+    run = RunMetadata("r", "r", datetime(2026, 1, 1, tzinfo=UTC), "completed", configurations=(Configuration(),))
+    results = [
+        EvalResult(Trial(Sample("s1", "?"), "!", latency_ms=5.0)),
+        EvalResult(Trial(Sample("s2", "?"), "!", latency_ms=50.0)),
+        EvalResult(Trial(Sample("s3", "?"), error=Failure("TimeoutError", "late"), latency_ms=0.25)),
+    ]
+    latency = overview_page(EvalReport(results, run), ResultList(results).grid())["latency"]["default"]
+    assert (sum(latency["counts"]), latency["edges"][0]) == (2, pytest.approx(5.0))
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -153,6 +175,13 @@ def test_two_configurations_are_compared(pages: Pages, run_id: str) -> None:
     units = {delta["name"]: delta["unit"] for delta in page["deltas"]}
     assert (units["pass_rate"], units["latency_ms.mean"], units["cost.mean"]) == ("", "ms", "USD")
     assert page["changes"] == [{"what": "configuration", "same": False, "text": "size: 'small' → 'medium'"}]
+    slices = get(pages, "compare", a=f"{run_id}@medium", b=f"{run_id}@small", by="topic")["comparison"]["slices"]
+    assert {part["label"]: part["samples"] for part in slices["slices"]} == {
+        "places": 2,
+        "moons": 1,
+        "faults": 1,
+        MARKUP: 1,
+    }
     with pytest.raises(ProctorError, match="2 configurations"):
         get(pages, "compare", a=run_id, b=run_id)
 
@@ -217,10 +246,10 @@ def test_a_rescored_run_is_no_point_of_a_trend() -> None:
 def test_sessions_are_shown_by_rubric(tmp_path: Path) -> None:
     """On the scale of each rubric, with a weighted total; a missing score is None."""
     rubrics: list[dict[str, Any]] = [
-        {"id": name, "name": name, "description": "d", "scoring_criteria": "c", "weight": weight}
+        {"id": name, "name": name.title(), "description": "d", "scoring_criteria": "c", "weight": weight}
         for name, weight in (("clear", 1.0), ("right", 3.0))
     ]
-    specs = tuple(EvaluatorSpec(each["name"], "rubric", {"rubric": each, "scale": [1, 5]}) for each in rubrics)
+    specs = tuple(EvaluatorSpec(each["id"], "rubric", {"rubric": each, "scale": [1, 5]}) for each in rubrics)
     run = RunMetadata("r", "r", datetime(2026, 1, 1, tzinfo=UTC), "completed", evaluators=specs)
     scores = {"clear": Score(0.5, True), "right": Score(1.0, True)}
     results = [
@@ -228,6 +257,10 @@ def test_sessions_are_shown_by_rubric(tmp_path: Path) -> None:
         EvalResult(Trial(Sample("s2", "?"), "!"), {**scores, "right": Score.error("no verdict")}),
     ]
     page = rubrics_page(EvalReport(results, run), ResultList(results).grid())
+    assert [(each["id"], each["name"], each["weight"]) for each in page["rubrics"]] == [
+        ("clear", "Clear", 1.0),
+        ("right", "Right", 3.0),
+    ]
     assert page["scores"] == [[3.0, 5.0], [3.0, None]]
     assert page["totals"] == [4.5, 3.0]
 

@@ -50,6 +50,10 @@ CASES: list[tuple[str, list[str]]] = [
     ('"quoted" line\nand', ["fails"]),
     ("null", []),
     ("answer to", ["first", "second", "third"]),
+    ("europa far", ["first"]),
+    ("judge  moons\tANSWER", ["first"]),
+    ("europa straße", []),
+    ("breaks answer", []),
     ("because the judge", ["first", "second", "third"]),
     ("nothing of this kind", []),
 ]
@@ -80,13 +84,29 @@ def page(history: SQLiteHistory) -> Iterator[Any]:
 
 
 def test_the_server_finds_the_samples(history: SQLiteHistory) -> None:
-    """In inputs, outputs, expected values, metadata, errors and reasons, in any case."""
+    """In inputs, outputs, expected values, metadata, errors and reasons of a result: all words, in any case."""
     pages, hits = Pages(history), {}
     ids = pages.answer("runs/latest/grid", {})["sample_ids"]
     for query, _ in CASES:
         rows = pages.answer("runs/latest/search", {"text": query})["rows"]
         hits[query] = [ids[row] for row in rows]
     assert hits == dict(CASES)
+
+
+def test_errors_are_found_by_kind_and_not_by_text(history: SQLiteHistory, page: Any) -> None:
+    """A kind is compared as a whole, on the server and in a report."""
+    pages = Pages(history)
+    ids = pages.answer("runs/latest/grid", {})["sample_ids"]
+    samples = [codec.encode(pages.answer("runs/latest/sample", {"id": sample_id})).decode() for sample_id in ids]
+    script = """async ([samples, error, text]) => {
+      const { containsText } = await import("/source.js");
+      return samples.map((sample) => JSON.parse(sample)).filter((detail) => containsText(detail, text, error))
+        .map((detail) => detail.sample.id);
+    }"""
+    for error, text, hits in (("ValueError", "", ["fails"]), ("Value", "", []), ("ValueError", "moons", [])):
+        rows = pages.answer("runs/latest/search", {"error": error, "text": text})["rows"]
+        assert [ids[row] for row in rows] == hits
+        assert page.evaluate(script, [samples, error, text]) == hits
 
 
 def test_a_report_finds_the_same_samples(history: SQLiteHistory, page: Any) -> None:

@@ -45,7 +45,7 @@ class Pages:
         self._lock = threading.Lock()
         self._slow_lock = threading.Lock()
         self._reports: OrderedDict[str, _OpenedReport] = OrderedDict()
-        self._comparisons: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
+        self._comparisons: OrderedDict[tuple[str, ...], dict[str, Any]] = OrderedDict()
 
     def answer(self, path: str, query: Mapping[str, str]) -> Any:
         """Return the page at a path; raise `RunNotFound` or `UsageError` if there is none."""
@@ -111,6 +111,9 @@ class Pages:
                 return opened.page | {"summary": opened.page["summary"] | {"baselines": names}}
             case ["runs", run_id, "samples", *rest]:
                 return self._open(run_id).sample("/".join(rest))
+            case ["runs", run_id, "sample"]:
+                # Browsers change paths with an id such as "..".
+                return self._open(run_id).sample(query.get("id", ""))
             case ["runs", run_id, name]:
                 return self._open(run_id).column(name, query)
             case ["trends"]:
@@ -150,23 +153,25 @@ class Pages:
         return opened
 
     def _compare(self, query: Mapping[str, str]) -> dict[str, Any]:
-        names = _require(query, "a"), _require(query, "b")
-        if names in self._comparisons:
-            return self._comparisons[names]
-        first, second = (open_report(name, self._history) for name in names)
+        first, second = (open_report(_require(query, name), self._history) for name in "ab")
+        by = query.get("by") or ""
         for side in (first, second):
             if len(side.configurations) != 1:
                 side.report.side()  # Raises an error that lists the configurations.
         check_pair(first, second)
         a, b = (comparisons.ComparedSide(s.report, s.configurations[0]) for s in (first, second))
+        key = (a.report.run_id, a.configuration, b.report.run_id, b.configuration, by)
+        if key in self._comparisons:
+            return self._comparisons[key]
         labels = _name_sides(first, second)
         numbers = first.side(a.configuration, labels[0]), second.side(b.configuration, labels[1])
         is_same_run = first.report.run_id == second.report.run_id
         siblings = first.report.pair_siblings(a.configuration, b.configuration) if is_same_run else []
-        comparison = compare_sides([numbers, *((first.side(x), second.side(y)) for x, y in siblings)])[0]
+        pairs = [numbers, *((first.side(x), second.side(y)) for x, y in siblings)]
+        comparison = compare_sides(pairs, by=by or None)[0]
         page = comparisons.comparison_page(comparison, a, b, numbers)
         if all(side.report.metadata and side.report.metadata.status not in LIVE for side in (a, b)):
-            _keep_last(self._comparisons, names, page)
+            _keep_last(self._comparisons, key, page)
         return page
 
     def _trend(self, query: Mapping[str, str]) -> dict[str, Any]:
@@ -266,8 +271,9 @@ class _OpenedReport:
         return {"rows": samples.row_pages(self.report.results, self.grid, wanted)}
 
     def _search(self, query: Mapping[str, str]) -> dict[str, Any]:
-        text = _require(query, "text")
-        return samples.search_page(self.report.results, self.rows, text, _parse_row(query.get("cursor") or "0"))
+        error, after = query.get("error", ""), _parse_row(query.get("cursor") or "0")
+        text = query.get("text", "") if error else _require(query, "text")
+        return samples.search_page(self.report.results, self.rows, text, after, error=error)
 
     def sample(self, sample_id: str) -> dict[str, Any]:
         """Return everything about one sample."""

@@ -44,7 +44,13 @@ def rubrics_page(report: EvalReport, grid: Grid, configuration: int = 0) -> dict
     by_rubric = list(zip(*scores, strict=True)) or [()] * len(columns.columns)
     return {
         "rubrics": [
-            {"name": column.name, "scale": list(column.scale), "interval": _limit_interval(numbers, column.scale)}
+            {
+                "id": column.name,
+                "name": column.rubric.name,
+                "weight": column.rubric.weight,
+                "scale": list(column.scale),
+                "interval": _limit_interval(numbers, column.scale),
+            }
             for column, numbers in zip(columns.columns, by_rubric, strict=True)
         ],
         "sessions": grid.sample_ids[: len(rows)],
@@ -52,6 +58,7 @@ def rubrics_page(report: EvalReport, grid: Grid, configuration: int = 0) -> dict
         "totals": totals,
         "scale": list(columns.scale),
         "left_out": len(grid.sample_ids) - len(rows),
+        "epochs": grid.epochs,
     }
 
 

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
-from math import inf, log10
+from math import inf, log10, nan
 from typing import Any
 
 import msgspec
@@ -104,11 +104,15 @@ def overview_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
     assert run is not None
     names = {name: grid.configurations.index(name) for name in report.configurations}
     flaky = find_flaky_samples(report)
+    # A failed call is no answer: the metrics of latency do not count it either.
+    error = OUTCOMES.index("error")
+    answered = array(
+        "f", (nan if mark == error else ms for ms, mark in zip(grid.latencies, grid.outcomes, strict=True))
+    )
     return {
         "evaluators": [_describe_spec(spec) | _describe_scores(spec, report, grid, names) for spec in run.evaluators],
         "latency": {
-            name: count_bins(_select_numbers(grid, grid.latencies, index), logarithmic=True)
-            for name, index in names.items()
+            name: count_bins(_select_numbers(grid, answered, index), logarithmic=True) for name, index in names.items()
         },
         "errors": _describe_errors(report, grid),
         "flaky": flaky[:FLAKY_SHOWN],

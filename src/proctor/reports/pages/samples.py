@@ -199,30 +199,37 @@ def _describe_session(session: Session | None) -> Any:
     return None if session is None else {"events": list(session.events)}
 
 
-def search_page(results: Results, rows: Mapping[str, int], text: str, after: int = 0) -> dict[str, Any]:
-    """Search inputs, outputs, expected values, reasons, errors and metadata, regardless of case, for a short time.
+def search_page(
+    results: Results, rows: Mapping[str, int], text: str, after: int = 0, *, error: str = ""
+) -> dict[str, Any]:
+    """Search for results with all words in their texts, regardless of case, for a short time.
 
-    `rows` are the rows of the samples. `cursor` is where to continue, None at the end; `share` is how much has been
-    searched.
+    The texts are those of the sample, output, error and reasons. With `error`, only results with this kind of error
+    are hits. `rows` are the rows of the samples. `cursor` is where to continue, None at the end; `share` is how much
+    has been searched.
     """
-    needle = text.lower()
+    words = text.lower().split()
     deadline = time.monotonic() + SEARCH_SECONDS
     hits: set[int] = set()
     cursor, share = after, 1.0
-    for position, places, searched in results.search(text, after):
+    # The stored texts can be searched for one string only: the longest is in the fewest results.
+    for position, places, searched in results.search(error or max(words, key=len, default=""), after):
         cursor, share = position, searched
         batch = results.read(places)
-        hits.update(rows[result.sample_id] for result in batch if _contains(result, needle))
+        hits.update(rows[result.sample_id] for result in batch if _matches(result, words, error))
         if time.monotonic() > deadline:
             break
     return {"rows": sorted(hits), "cursor": cursor if share < 1 else None, "share": share}
 
 
-def _contains(result: EvalResult, needle: str) -> bool:
-    return any(needle in text.lower() for text in _texts(result))
+def _matches(result: EvalResult, words: Sequence[str], error: str) -> bool:
+    if error and (result.trial.error is None or result.trial.error.kind != error):
+        return False
+    texts = [text.lower() for text in _texts(result)]
+    return all(any(word in text for text in texts) for word in words)
 
 
-# `listTexts` in source.js searches the same texts of a one-file report; a test runs both on the same cases.
+# `containsText` in source.js searches the same texts of a one-file report; a test runs both on the same cases.
 def _texts(result: EvalResult) -> Iterator[str]:
     trial, sample = result.trial, result.trial.sample
     yield from _leaves([sample.id, sample.input, trial.output, sample.expected, sample.metadata])

@@ -3,8 +3,10 @@
 import { makeLink, parseAddress, updateParams } from "./address.js";
 import {
   append,
+  button,
   emptyState,
   errorState,
+  foldout,
   h,
   loadingState,
   outcomeMark,
@@ -13,17 +15,20 @@ import {
   select,
 } from "./dom.js";
 import {
+  DASH,
   formatChange,
   formatChanges,
   formatCount,
   formatInteger,
   formatInterval,
   formatPercent,
+  formatPlain,
   formatProbability,
   formatTime,
   formatValue,
   isNumber,
   metricLabel,
+  nameMetrics,
   splitAnswer,
 } from "./format.js";
 import { SampleGrid, filterNames } from "./grid.js";
@@ -34,6 +39,9 @@ import { flipTable, intervalTable } from "./plots.js";
 import { SamplePanel } from "./sample.js";
 import { listSliceKeys, renderSlices } from "./slices.js";
 import { joinPath, source } from "./source.js";
+
+// Slices of larger runs take minutes to compare.
+const LARGE = 50_000;
 
 /** Show the comparison of the parameters a (new) and b (old), each RUN@CONFIGURATION. */
 export async function renderComparePage(address) {
@@ -111,21 +119,35 @@ class ComparePage {
       h(
         "div",
         { class: "lead" },
-        h("h1", { dir: "auto" }, splitAnswer(comparison).first || "These sides cannot be compared."),
-        h("p", { dir: "auto" }, splitAnswer(comparison).rest, " ", this.#describeFlips()),
+        h("h1", { dir: "auto" }, this.#answer().first || "These sides cannot be compared."),
+        h("p", { dir: "auto" }, this.#answer().rest, " ", this.#describeFlips()),
         renderChanges(payload.changes),
         renderPickers(runs, a, b),
       ),
-      noteList((comparison.notes ?? []).filter((note) => !comparison.answer?.includes(note))),
+      noteList(this.#listNotes()),
       h(
         "div",
         { class: "columns compare-columns" },
-        section("Differences", renderDeltas(payload.deltas ?? [], this.names)),
+        section("Differences", renderDeltas(payload.deltas ?? [], this.names), describeSamples(payload)),
         h("section", { "aria-label": "Flips" }, h("h2", null, "Samples"), this.flips),
       ),
       this.slices,
       this.samples,
     );
+  }
+
+  // Notes that neither the answer nor a line of the table says.
+  #listNotes() {
+    const { comparison, deltas = [] } = this.payload;
+    const isSaid = (note) => comparison.answer?.includes(note) || deltas.some(({ method }) => method === note);
+    const kinds = listKinds(this.payload);
+    return (comparison.notes ?? []).filter((note) => !isSaid(note)).map((note) => nameMetrics(note, kinds));
+  }
+
+  // The answer with readable names of metrics.
+  #answer() {
+    const { comparison } = this.payload;
+    return splitAnswer({ ...comparison, answer: nameMetrics(comparison.answer ?? "", listKinds(this.payload)) });
   }
 
   #buildTrail() {
@@ -232,7 +254,7 @@ class ComparePage {
       h(
         "p",
         { class: "quiet flip-note" },
-        "A sample passes if more than half of its results pass. Choose a cell to see its samples.",
+        "A sample passes if more than half of its results pass; errors and results without a verdict do not pass. Choose a cell to see its samples.",
       ),
     );
   }
@@ -248,11 +270,14 @@ class ComparePage {
     if (top > innerHeight * 0.5) scrollBy(0, top - 60);
   };
 
-  // Slices are those of one run; two runs have two sets of samples.
+  // A report in one file has the slices of its run, without their differences; so has a page of a large run.
   #renderSlices() {
     const { a, b } = this.payload;
     const usable = listSliceKeys(this.grid?.keys ?? []);
-    if (!usable.length || a.run_id !== b.run_id || !source.has(`${joinPath("runs", a.run_id)}/slices`)) return;
+    const isLarge = this.runs.some(({ run_id: id, finished }) => [a.run_id, b.run_id].includes(id) && finished > LARGE);
+    const isCompared = source.home === "server" && !isLarge;
+    const hasSlices = a.run_id === b.run_id && source.has(`${joinPath("runs", a.run_id)}/slices`);
+    if (!usable.length || !(isCompared || hasSlices)) return;
     const by = this.params.get("by") ?? "";
     const chooser = select("By", [["", "choose a key"], ...usable], by, (value) =>
       updateParams({ by: value }, { replace: true }),
@@ -261,7 +286,9 @@ class ComparePage {
     replaceContent(this.slices, section("Slices", chooser, content));
     const open = (changes) =>
       this.#open(Object.fromEntries(Object.entries(changes).map(([name, value]) => [this.#renameFilter(name), value])));
-    if (by) renderSlices(content, a.run_id, by, open, [b.configuration, a.configuration]);
+    const filter = (key, value) => this.#open({ [key === "tags" ? `m.tags.${value}` : `m.${key}`]: key === "tags" ? "yes" : value, differ: true });
+    if (by && isCompared) renderComparedSlices(content, { a: this.a, b: this.b, by, names: this.names, filter });
+    else if (by) renderSlices(content, a.run_id, by, open, [b.configuration, a.configuration]);
   }
 
   #renameFilter(name) {
@@ -269,6 +296,28 @@ class ComparePage {
     if (name === `o.${a.configuration}`) return `o.${this.names[0]}`;
     return name === `o.${b.configuration}` ? `o.${this.names[1]}` : name;
   }
+}
+
+/** Say over which samples the numbers of both sides are, as they can differ from those of their runs. */
+function describeSamples({ deltas = [], only }) {
+  const sizes = deltas.filter((delta) => isNumber(delta.absolute)).map((delta) => delta.n ?? 0);
+  if (!sizes.length) return null;
+  const [low, high] = [Math.min(...sizes), Math.max(...sizes)];
+  const common = low === high ? formatCount(high, "common sample") : `${formatInteger(low)} to ${formatCount(high, "common sample")}`;
+  const left = only[0] + only[1] ? ` ${formatCount(only[0] + only[1], "sample")} of one side only are left out.` : "";
+  return h(
+    "p",
+    { class: "quiet" },
+    `Old and new are over the ${common} (n) that have a number on both sides, with the epochs of a sample averaged first, so they can differ from the numbers of their runs.${left}`,
+  );
+}
+
+/** Map the compared metrics to their kinds; a side of the same name is not one of them. */
+function listKinds({ comparison, deltas = [] }) {
+  const tables = ["metrics", "scores", "fields"].flatMap((name) => Object.values(comparison[name] ?? {}));
+  const kinds = Object.fromEntries([...tables, ...deltas].map(({ name, kind }) => [name, kind ?? ""]));
+  for (const name of [comparison.a, comparison.b]) delete kinds[name];
+  return kinds;
 }
 
 function uniqueLabels({ a, b }) {
@@ -325,34 +374,84 @@ function renderDeltas(deltas, [a, b]) {
       1e-9,
     ) * 1.05;
   const common = shown.some(isShare) ? reach(shown.filter(isShare)) : 1;
-  const rows = shown.map((delta) => {
-    const metric = deltaMetric(delta);
-    const limit = isShare(delta) ? common : reach([delta]);
-    const unit = delta.kind === "rate" ? " points" : "";
-    const tip = `${delta.name}: ${formatValue(delta.b, metric)} in ${b}, ${formatValue(delta.a, metric)} in ${a}\ndifference ${formatChange(delta.absolute, metric)}${unit}, 95% ${formatChanges(delta.interval, metric)}, p = ${formatProbability(delta.p_adjusted)}, n = ${formatInteger(delta.n)}`;
-    return {
-      label: metricLabel(delta.name),
-      metric: { value: delta.absolute, interval: delta.interval },
-      domain: [-limit, limit],
-      reference: 0,
-      shape: deltaShape(delta),
-      tip,
-      cells: [
-        h("span", { class: "nowrap" }, formatValue(delta.b, metric), " → ", formatValue(delta.a, metric)),
-        h("strong", { class: "nowrap" }, `${formatChange(delta.absolute, metric)}${unit}`),
-        delta.interval
-          ? h("span", { class: "nowrap" }, formatChanges(delta.interval, metric))
-          : h("span", { class: "quiet" }, explainNoInterval(delta, metric, unit)),
-        formatInteger(delta.n),
-        renderVerdict(delta),
-      ],
-    };
-  });
+  const rows = shown.map((delta) =>
+    deltaRow(delta, metricLabel(delta.name, delta.kind), [a, b], isShare(delta) ? common : reach([delta])),
+  );
   return intervalTable({
     caption: `Differences between ${b} and ${a} with 95% intervals`,
     headings: ["Metric", "Old → new", "Difference", "95% interval", "n", "Verdict"],
     rows,
   });
+}
+
+/** Describe a difference as a row with its interval and verdict. */
+function deltaRow(delta, label, [a, b], limit, confidence = "95%") {
+  const metric = deltaMetric(delta);
+  const unit = delta.kind === "rate" ? " points" : "";
+  const reason = delta.interval ? "" : explainNoInterval(delta, metric, unit);
+  const isLong = reason.length > 28;
+  return {
+    label,
+    metric: { value: delta.absolute, interval: delta.interval },
+    domain: [-limit, limit],
+    reference: 0,
+    shape: deltaShape(delta),
+    tip: `${label}: ${formatValue(delta.b, metric)} in ${b}, ${formatValue(delta.a, metric)} in ${a}\ndifference ${formatChange(delta.absolute, metric)}${unit}, ${confidence} ${formatChanges(delta.interval, metric)}, p = ${formatProbability(delta.p_adjusted)}, n = ${formatInteger(delta.n)}`,
+    cells: [
+      h("span", { class: "nowrap" }, formatValue(delta.b, metric), " → ", formatValue(delta.a, metric)),
+      h("strong", { class: "nowrap" }, `${formatChange(delta.absolute, metric)}${unit}`),
+      delta.interval
+        ? h("span", { class: "nowrap" }, formatChanges(delta.interval, metric))
+        : h("span", { class: "quiet" }, isLong ? DASH : reason),
+      formatInteger(delta.n),
+      renderVerdict(delta),
+    ],
+    remark: isLong ? reason : delta.verdict === "not comparable" ? delta.method : "",
+  };
+}
+
+/** Load and draw the differences of every slice by a key, as `proctor compare --by` shows them. */
+async function renderComparedSlices(holder, { a, b, by, names, filter }) {
+  replaceContent(holder, loadingState());
+  try {
+    const { comparison } = await source.get("compare", { a, b, by });
+    replaceContent(holder, drawComparedSlices(comparison.slices, names, filter, listKinds({ comparison })));
+  } catch (error) {
+    replaceContent(holder, errorState(error));
+    if (!(error.status >= 0)) throw error;
+  }
+}
+
+function drawComparedSlices({ key, slices = [], tests = 0, confidence = 0.95, overlapping, binned, notes = [] }, names, filter, kinds) {
+  const level = `${formatPlain(100 * confidence)}%`;
+  const metrics = [...new Set(slices.flatMap((slice) => Object.keys(slice.deltas ?? {})))];
+  const draw = (name) => {
+    const parts = slices.map((slice) => [slice, slice.deltas?.[name]]).filter(([, delta]) => isNumber(delta?.absolute));
+    const bounds = parts.flatMap(([, delta]) => [delta.absolute, ...(delta.interval ?? [])]).filter(isNumber);
+    const limit = 1.05 * Math.max(1e-9, ...bounds.map(Math.abs));
+    const rows = parts.map(([{ label }, delta]) => {
+      const row = deltaRow(delta, label, names, limit, level);
+      if (!binned) row.label = button(label, () => filter(key, label), { class: "link plain", "aria-label": `${key} ${label}: show the samples that differ` });
+      return row;
+    });
+    const heading = { heading: metricLabel(name, parts[0]?.[1].kind) };
+    return rows.length ? [heading, ...rows] : [];
+  };
+  const table = (list) =>
+    intervalTable({
+      caption: `Differences by ${key}`,
+      headings: [key, "Old → new", "Difference", `${level} interval`, "n", "Verdict"],
+      rows: list.flatMap(draw),
+    });
+  const [first, ...rest] = metrics;
+  if (!first) return h("p", { class: "quiet" }, "No slice has a number on both sides.");
+  const rule = `The intervals have ${level} each, so that all of them hold together with 95%; verdicts are corrected for ${formatCount(tests, "test")}.`;
+  return [
+    h("p", { class: "quiet" }, `${rule}${overlapping ? " A sample can be in several slices." : ""} n counts common samples.`),
+    noteList(notes.map((note) => nameMetrics(note, kinds))),
+    table([first]),
+    rest.length > 0 && foldout(formatCount(rest.length, "other metric"), table(rest)),
+  ];
 }
 
 /** Say why a difference has no interval; one that is the same in every sample has no spread, but can be tested. */

@@ -2,7 +2,7 @@
 
 import { updateParams } from "./address.js";
 import { emptyState, foldout, h, replaceContent } from "./dom.js";
-import { formatCount, toText } from "./format.js";
+import { containsWords, formatCount, toText } from "./format.js";
 import { source } from "./source.js";
 
 /** Show all evaluators with their parameters. */
@@ -18,10 +18,10 @@ export async function renderEvaluatorsPage(address) {
   });
   const title = h("h1");
   const update = ({ params }) => {
-    const needle = (params.get("text") ?? "").toLowerCase();
+    const needle = params.get("text") ?? "";
     const shown = evaluators.filter(
       (one) =>
-        !needle || JSON.stringify([one.name, one.category, one.summary, one.card]).toLowerCase().includes(needle),
+        containsWords(JSON.stringify([one.name, one.category, one.summary, one.card]), needle),
     );
     title.textContent = needle
       ? `${shown.length} of ${formatCount(evaluators.length, "evaluator")}.`
@@ -33,7 +33,7 @@ export async function renderEvaluatorsPage(address) {
         h(
           "section",
           { class: "card-list", "aria-label": category || "evaluators" },
-          category && h("h2", { class: "category" }, category.replaceAll("_", " ")),
+          category && h("h2", { class: "category" }, category === "llm" ? "LLM" : category.replaceAll("_", " ")),
           members.map(renderEvaluator),
         ),
       );
@@ -66,7 +66,7 @@ function renderEvaluator({ name, summary, parameters = [], card }) {
     "article",
     { class: "card evaluator", id: `evaluator-${name}` },
     h("h3", null, h("code", null, name)),
-    h("p", { class: "prose" }, summary),
+    h("p", { class: "prose" }, markCode(summary)),
     rows.length > 0 &&
       foldout(
         formatCount(rows.length, "parameter"),
@@ -91,7 +91,7 @@ function renderEvaluator({ name, summary, parameters = [], card }) {
                       ? "required"
                       : "",
                 ),
-                h("td", null, parameter.description ?? parameter.help ?? ""),
+                h("td", null, markCode(parameter.description ?? parameter.help ?? "")),
               ),
             ),
           ),
@@ -99,6 +99,11 @@ function renderEvaluator({ name, summary, parameters = [], card }) {
       ),
     card && renderCard(card),
   );
+}
+
+/** Set what stands between backticks as code. */
+function markCode(text = "") {
+  return text.split(/`([^`]+)`/).map((part, index) => (index % 2 ? h("code", null, part) : part));
 }
 
 function renderCard(card) {

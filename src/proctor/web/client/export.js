@@ -22,6 +22,7 @@ export async function gridToCsv(view, onProgress) {
   const rows = view.visibleRows();
   const withTexts = rows.length <= MAX_TEXT_ROWS;
   await view.loadNumbers(model.numbers);
+  const keys = await loadKeys(view);
   const head = [
     "sample_id",
     "configuration",
@@ -33,17 +34,24 @@ export async function gridToCsv(view, onProgress) {
     "tokens",
     "cost",
   ];
-  const lines = [[...head, ...(withTexts ? ["input", "expected", "output", "error", "evaluator", "reason"] : [])]];
+  const lines = [[...head, ...keys.map((key) => `metadata.${key}`), ...(withTexts ? ["input", "expected", "output", "error", "evaluator", "reason"] : [])]];
   for (let start = 0; start < rows.length; start += BLOCK) {
     const block = Array.from(rows.slice(start, start + BLOCK));
     if (withTexts) await loader.loadRows(block);
-    for (const row of block) lines.push(...csvRows(view, row, withTexts ? loader.cached(row) : null));
+    for (const row of block) lines.push(...csvRows(view, row, withTexts ? loader.cached(row) : null, keys));
     onProgress?.(Math.min(1, (start + BLOCK) / rows.length));
   }
   return `\ufeff${lines.map((cells) => cells.map(csvCell).join(",")).join("\r\n")}\r\n`;
 }
 
-function csvRows(view, row, texts) {
+/** Load all metadata columns, and return their keys. */
+async function loadKeys({ model, loader, keys }) {
+  const missing = keys.filter(({ key }) => !model.metadata.has(key));
+  await Promise.all(missing.map(async ({ key }) => model.addMetadata(await loader.loadMetadata(key))));
+  return keys.map(({ key }) => key);
+}
+
+function csvRows(view, row, texts, keys) {
   const { model } = view;
   const lines = [];
   for (const column of view.shown) {
@@ -60,6 +68,7 @@ function csvRows(view, row, texts) {
         roundNumber(model.values[cell]),
         ...marks,
         ...numbers,
+        ...keys.map((key) => model.metadataValue(key, row)),
       ];
       const text = texts?.cells.find((one) => one.cell === cell);
       if (texts) line.push(texts.input, texts.expected, text?.output, text?.error, text?.evaluator, text?.reason);

@@ -11,7 +11,27 @@ export function formatCount(number, noun, plural) {
 export function formatInteger(number) {
   return number === null || number === undefined || Number.isNaN(number)
     ? DASH
-    : Math.round(number).toLocaleString("en");
+    : groupDigits(formatFixed(number, 0));
+}
+
+/** Write a number with a fixed number of decimals; exact ties go to the even digit, as in Python. */
+export function formatFixed(number, digits) {
+  const text = number.toFixed(digits);
+  // A tie has exactly one binary digit more than decimals: its decimal expansion then ends with 5 at that place.
+  if (Math.abs(number * 2 ** (digits + 1)) % 2 !== 1) return text;
+  const lower = number.toFixed(digits + 1).replace(/\.?5$/, "");
+  return "02468".includes(lower.at(-1)) ? lower : text;
+}
+
+/** Write a number of less than 10^digits with a number of significant digits, without zeros at the end. */
+function formatSignificant(number, digits) {
+  const exponent = number === 0 ? 0 : Number(number.toExponential().split("e")[1]);
+  const decimals = digits - 1 - exponent;
+  return String(Number(decimals >= 0 && decimals <= 90 ? formatFixed(number, decimals) : number.toPrecision(digits)));
+}
+
+function groupDigits(text) {
+  return text.replace(/\d+/, (digits) => digits.replace(/\B(?=(\d{3})+$)/g, ","));
 }
 
 /** True for a number that can be shown. */
@@ -23,18 +43,21 @@ export function isNumber(value) {
 export function formatPlain(number) {
   if (!isNumber(number)) return DASH;
   const size = Math.abs(number);
-  if (size >= 1000) return size < 1e15 ? Math.round(number).toLocaleString("en") : number.toPrecision(4);
-  return size !== 0 && size < 0.0001 ? number.toPrecision(2) : String(Number(number.toPrecision(4)));
+  if (size >= 1000) return size < 1e15 ? formatInteger(number) : number.toPrecision(4);
+  return size !== 0 && size < 0.0001 ? number.toPrecision(2) : formatSignificant(number, 4);
 }
 
-/** Format a fraction as a percentage. */
+/** Format a fraction as a percentage; only an exact 1 is 100.0% and only an exact 0 is 0.0%. */
 export function formatPercent(number) {
-  return isNumber(number) ? `${(100 * number).toFixed(1)}%` : DASH;
+  if (!isNumber(number)) return DASH;
+  const text = `${formatFixed(100 * number, 1)}%`;
+  if (text === "100.0%" && number < 1) return ">99.9%";
+  return text === "0.0%" && number > 0 ? "<0.1%" : text;
 }
 
 /** Format a score from 0 to 1. */
 export function formatScore(number) {
-  return isNumber(number) ? number.toFixed(2) : DASH;
+  return isNumber(number) ? formatFixed(number, 2) : DASH;
 }
 
 /** Format a cost in US dollars. */
@@ -42,26 +65,27 @@ export function formatCost(number) {
   if (!isNumber(number)) return DASH;
   if (number === 0) return "$0";
   const size = Math.abs(number);
-  if (size >= 1) return `$${number.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+  if (size >= 1) return `$${groupDigits(formatFixed(number, 2))}`;
   const digits = Math.min(10, Math.max(2, 1 - Math.floor(Math.log10(size))));
-  return `$${number.toFixed(digits)}`;
+  return `$${formatFixed(number, digits)}`;
 }
 
 /** Format a duration in milliseconds. */
 export function formatMilliseconds(number) {
   if (!isNumber(number)) return DASH;
-  if (number < 10) return `${Number(number.toPrecision(2))} ms`;
-  if (number < 1000) return `${Math.round(number)} ms`;
-  return number < 10_000 ? `${(number / 1000).toFixed(2)} s` : formatSeconds(number / 1000);
+  if (number < 10) return `${formatSignificant(number, 2)} ms`;
+  if (number < 1000) return `${formatFixed(number, 0)} ms`;
+  return number < 10_000 ? `${formatFixed(number / 1000, 2)} s` : formatSeconds(number / 1000);
 }
 
 /** Format a duration in seconds. */
 export function formatSeconds(seconds) {
   if (!isNumber(seconds)) return DASH;
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  if (seconds < 1) return `${formatFixed(seconds * 1000, 0)} ms`;
+  if (seconds < 59.5) return `${formatFixed(seconds, seconds < 10 ? 1 : 0)} s`;
+  const rounded = Math.round(seconds);
+  const minutes = Math.floor(rounded / 60);
+  if (minutes < 60) return `${minutes} min ${rounded % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
@@ -72,15 +96,15 @@ export function formatValue(value, { kind = "number", unit = "" } = {}) {
   if (unit === "ms") return formatMilliseconds(value);
   if (unit === "USD") return formatCost(value);
   if (kind === "count") return formatInteger(value);
-  if (kind === "score" || (kind === "mean" && !unit)) return value.toFixed(3);
+  if (kind === "score" || (["mean", "quantile"].includes(kind) && !unit)) return formatFixed(value, 3);
   return unit ? `${formatPlain(value)} ${unit}` : formatPlain(value);
 }
 
 /** Format an interval without repeating its unit. */
 export function formatInterval(interval, metric) {
   if (!interval) return "";
+  if (metric?.kind === "rate") return `${interval.map((bound) => formatFixed(100 * bound, 1)).join("–")}%`;
   const [low, high] = interval.map((bound) => formatValue(bound, metric));
-  if (metric?.kind === "rate") return `${low.slice(0, -1)}–${high}`;
   return interval[0] < 0 ? `${dropUnit(low, high)} to ${high}` : `${dropUnit(low, high)}–${high}`;
 }
 
@@ -95,7 +119,7 @@ export function formatChange(value, { kind = "number", unit = "" } = {}) {
   if (!isNumber(value)) return DASH;
   const size = Math.abs(value);
   let text = formatValue(size, { kind, unit });
-  if (kind === "rate") text = (100 * size).toFixed(1);
+  if (kind === "rate") text = formatFixed(100 * size, 1);
   if (!/[1-9]/.test(text)) return text;
   return `${value < 0 ? "−" : "+"}${text}`;
 }
@@ -110,7 +134,7 @@ export function formatChanges(interval, metric) {
 /** Format a p-value. */
 export function formatProbability(p) {
   if (!isNumber(p)) return DASH;
-  return p < 0.0001 ? "<0.0001" : String(Number(p.toPrecision(2)));
+  return p < 0.0001 ? "<0.0001" : formatSignificant(p, 2);
 }
 
 /** Describe a metric in words: value, interval, n, and what is not counted. */
@@ -185,18 +209,89 @@ export function shorten(text, limit) {
   return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
 }
 
-/** Return a readable name for a metric. */
-export function metricLabel(name) {
-  const words = { pass_rate: "pass rate", strict_pass_rate: "strict pass rate", mean_score: "mean score" };
-  return (
-    words[name] ??
-    name
-      .replace(/^field\./, "")
-      .replace(/\.mean$/, "")
-      .replace(/_/g, " ")
-      .replace(/\./g, " · ")
-      .replace(/^latency ms/, "latency")
+const METRIC_NAMES = {
+  pass_rate: "pass rate",
+  strict_pass_rate: "strict pass rate",
+  success_rate: "success rate",
+  mean_score: "mean score",
+  total_score: "total score",
+  "latency_ms.mean": "mean target latency",
+  "latency_ms.p50": "median target latency",
+  "latency_ms.p95": "95th percentile of target latency",
+  "latency_ms.max": "longest target latency",
+  "tokens.mean": "tokens per result",
+  "tokens.total": "tokens in total",
+  "cost.mean": "cost per result",
+  "cost.total": "cost in total",
+  "judges.tokens": "tokens of judges",
+  "judges.cost": "cost of judges",
+};
+
+/** Tell an evaluator apart from a measured quantity of the same name. */
+export function evaluatorLabel(name) {
+  return ["latency", "tokens", "cost"].includes(name) ? `${name} (evaluator)` : name;
+}
+
+/** Return a readable name for a metric; evaluators keep their names. */
+export function metricLabel(name, kind = "") {
+  if (METRIC_NAMES[name]) return METRIC_NAMES[name];
+  const power = name.match(/^pass_(hat|at)_k\.(\d+)$/);
+  if (power) return `pass${power[1] === "hat" ? "^" : "@"}${power[2]}`;
+  const [, stem, last] = name.match(/^(.+)\.(pass_rate|mean|score|p\d+)$/) ?? [];
+  if (!stem) return kind === "score" ? `${evaluatorLabel(name)} score` : name.replace(/_/g, " ");
+  const words = { pass_rate: "pass rate", mean: "mean score", score: "score" }[last];
+  return `${evaluatorLabel(stem.replace(/^field\./, ""))} ${words ?? `${last.slice(1)}th percentile`}`;
+}
+
+/** Put readable names of metrics into a sentence; `metrics` maps their names to kinds. */
+export function nameMetrics(text, metrics) {
+  const names = Object.keys(metrics).sort((a, b) => b.length - a.length);
+  for (const name of names) {
+    const escaped = name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    // A single word may also be a word of the sentence: it is a metric in lists only.
+    const before = /[._]/.test(name) ? "(?<![\\w.@-])" : "(?<=[:,] )";
+    const after = /[._]/.test(name) ? "(?![\\w@-]|\\.\\w)" : "(?=,|\\.(?:\\s|$)|$)";
+    // The marks keep the parts of a name that has been replaced out of the next replacement.
+    text = text.replace(new RegExp(before + escaped + after, "g"), `\u0001${names.indexOf(name)}\u0002`);
+  }
+  return text.replace(/\u0001(\d+)\u0002/g, (_, index) => metricLabel(names[index], metrics[names[index]]));
+}
+
+/** True if a text contains all words of a query, in any case. */
+export function containsWords(text, query) {
+  const lower = text.toLowerCase();
+  return splitWords(query).every((word) => lower.includes(word));
+}
+
+/** Split a query into words in lower case. */
+export function splitWords(query) {
+  return query.toLowerCase().split(/\s+/).filter(Boolean);
+}
+
+/** Write the invisible characters of an id that change the order or the lines of a text as escapes. */
+export function showId(id) {
+  return id.replace(
+    /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu,
+    (mark) => `\\u${mark.codePointAt(0).toString(16).padStart(4, "0")}`,
   );
+}
+
+/** Leave out what all names have in common if they are too long for a narrow place. */
+export function shortenNames(names, limit = 0) {
+  const start = countCommon(names);
+  const end = countCommon(names.map((name) => [...name].reverse().join("")));
+  const shortest = Math.min(...names.map((name) => name.length));
+  const isLong = names.some((name) => name.length > limit);
+  if (!isLong || names.length < 2 || start + end < 4 || start + end >= shortest) return names;
+  return names.map((name) => `${start ? "…" : ""}${name.slice(start, name.length - end)}${end ? "…" : ""}`);
+}
+
+// Count the first characters that all names have in common, up to the start of a word or number.
+function countCommon(names) {
+  let count = 0;
+  while (names.every((name) => name[count] !== undefined && name[count] === names[0][count])) count += 1;
+  while (count > 0 && /[\p{L}\p{N}.]/u.test(names[0][count - 1])) count -= 1;
+  return count;
 }
 
 /** Split the answer of a comparison: the claim, the first sentence with its figures, and the remaining sentences. */

@@ -2,10 +2,10 @@
 
 import { linkWith, updateParams } from "./address.js";
 import { announce, button, emptyState, h, replaceContent } from "./dom.js";
-import { formatCount, formatInteger } from "./format.js";
+import { formatCount, formatInteger, splitWords } from "./format.js";
 import { filterRows, groupRows, sortRows } from "./gridmodel.js";
 import { buildGroup, buildRow } from "./gridrow.js";
-import { buildToolbar } from "./gridtools.js";
+import { buildToolbar, flash } from "./gridtools.js";
 
 const OVERSCAN = 14;
 const LOAD_DELAY = 50;
@@ -35,6 +35,7 @@ export function readFilters(params) {
     flaky: params.has("flaky"),
     evaluator: params.get("evaluator") ?? "",
     text: params.get("text") ?? "",
+    error: params.get("error") ?? "",
     range: readRange(params.get("range")),
     sort: { key: key || "plan", configuration, descending: params.has("desc") },
     group: params.get("group") ?? "",
@@ -54,7 +55,7 @@ function readRange(text) {
 
 /** Names of the parameters that filter rows. */
 export function filterNames(params) {
-  return [...params.keys()].filter((name) => /^(o\..*|m\..*|outcome|differ|flaky|evaluator|text|range)$/s.test(name));
+  return [...params.keys()].filter((name) => /^(o\..*|m\..*|outcome|differ|flaky|evaluator|text|error|range)$/s.test(name));
 }
 
 // The parameters that decide which rows there are and how they look.
@@ -138,7 +139,7 @@ export class SampleGrid {
     this.sort = filters.sort;
     this.group = filters.group;
     this.lines = params.has("lines") ? filters.lines : this.defaultLines;
-    this.#startSearch(filters.text);
+    this.#startSearch(filters.text, filters.error);
     await this.#loadColumns(filters);
     if (this.stateKey !== key) return;
     const wasShown = Boolean(this.states);
@@ -180,7 +181,7 @@ export class SampleGrid {
     const keys = [...metadata.map(([key]) => key), group].filter((key) => key && !this.model.metadata.has(key));
     try {
       await Promise.all([
-        this.loadNumbers([sort.key, range?.column]),
+        this.loadNumbers([sort.key, this.model.isLatency(range?.column) ? "latency" : ""]),
         ...scores.map(async (name) => this.model.addScores(name, await this.loader.loadScores(name))),
         ...keys.map(async (key) => this.model.addMetadata(await this.loader.loadMetadata(key))),
       ]);
@@ -190,16 +191,20 @@ export class SampleGrid {
     }
   }
 
-  #startSearch(text) {
-    if (text === this.searchText) return;
+  // Search for texts and for a kind of errors; ids are known without a request.
+  #startSearch(text, error) {
+    const key = JSON.stringify([text, error]);
+    if (key === this.searchKey) return;
     this.search?.abort();
-    this.searchText = text;
+    this.searchKey = key;
+    this.searchText = text || error;
     this.matches = null;
-    if (!text) return;
-    const needle = text.toLowerCase();
+    if (!this.searchText) return;
+    const words = splitWords(text);
     this.matches = new Set();
     this.model.ids.forEach((id, row) => {
-      if (id.toLowerCase().includes(needle)) this.matches.add(row);
+      const lower = id.toLowerCase();
+      if (!error && words.every((word) => lower.includes(word))) this.matches.add(row);
     });
     this.searchShare = 0;
     this.search = new AbortController();
@@ -210,7 +215,7 @@ export class SampleGrid {
       this.searchShare = share;
       this.#apply();
     };
-    this.loader.search(text, addHits, { signal }).catch((error) => {
+    this.loader.search({ text, error }, addHits, { signal }).catch((error) => {
       if (signal.aborted) return;
       this.problem = `The search stopped: ${error.message}`;
       this.searchShare = 1;
@@ -481,10 +486,11 @@ export class SampleGrid {
   }
 
   /** Open a sample in the panel. */
-  open(row, { column = -1, replace = false } = {}) {
+  open(row, { column = -1, epoch = -1, replace = false } = {}) {
     this.select(row);
-    const configuration = column >= 0 ? this.model.configurations[column] : "";
-    navigateToSample(this.model.ids[row], configuration, replace || Boolean(this.openSample));
+    const changes = { sample: this.model.ids[row], epoch: epoch >= 0 ? String(epoch + 1) : "" };
+    if (column >= 0) changes.c = this.model.configurations[column];
+    updateParams(changes, { replace: replace || Boolean(this.openSample) });
   }
 
   /** Select a row and scroll it into view. */
@@ -522,32 +528,17 @@ export class SampleGrid {
     else this.select(next, { focus: true });
   }
 
-  /** Move to the next or previous sample that did not pass somewhere; return true if there is one. */
+  /** Open the next or previous sample with a result that did not pass, at that result; else say that there is none. */
   moveToFailure(step) {
     const rows = this.visibleRows();
     const current = this.openSample ? this.model.findRow(this.openSample) : this.selected;
-    let at = rows.indexOf(current) + step;
-    for (; at >= 0 && at < rows.length; at += step) {
-      if (this.#hasFailure(rows[at])) {
-        this.open(rows[at], { replace: true });
-        return true;
-      }
+    const column = this.model.configurations.indexOf(this.params?.get("c"));
+    for (let at = rows.indexOf(current) + step; at >= 0 && at < rows.length; at += step) {
+      const failure = this.model.findFailure(rows[at], this.evaluator, column);
+      if (failure) return this.open(rows[at], { ...failure, epoch: this.model.epochs > 1 ? failure.epoch : -1, replace: true });
     }
-    announce(step > 0 ? "no further failure" : "no earlier failure");
-    return false;
+    const text = step > 0 ? "No further failure" : "No earlier failure";
+    announce(text);
+    for (const place of document.querySelectorAll("[data-failures]")) flash(place, text);
   }
-
-  #hasFailure(row) {
-    for (let column = 0; column < this.model.width; column += 1) {
-      const state = this.states[row * this.model.width + column];
-      if (state === 1 || state === 2 || state === 3) return true;
-    }
-    return false;
-  }
-}
-
-function navigateToSample(id, configuration, replace) {
-  const changes = { sample: id, epoch: "" };
-  if (configuration) changes.c = configuration;
-  updateParams(changes, { replace });
 }

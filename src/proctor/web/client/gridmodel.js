@@ -4,6 +4,7 @@ import { NO_RESULT, OUTCOMES } from "./dom.js";
 import { decodeBytes, decodeCodes, decodeFloats } from "./source.js";
 
 const SKIPPED = OUTCOMES.indexOf("skipped");
+const ERROR = OUTCOMES.indexOf("error");
 
 const NO_VALUE = 65_535;
 const UNDECIDED = 254;
@@ -80,6 +81,11 @@ export class GridModel {
     return code === undefined || code === NO_VALUE ? null : column.values[code];
   }
 
+  /** True if the column of a range is the latency of the target, and not the scores of an evaluator of this name. */
+  isLatency(column) {
+    return column === "latency_ms" || (column === "latency" && !this.evaluators.includes(column));
+  }
+
   /** Return the first cell of a row and configuration. */
   cell(row, column) {
     return (row * this.width + column) * this.epochs;
@@ -129,22 +135,37 @@ export class GridModel {
     return false;
   }
 
-  /** Count the rows in which at least one configuration has each outcome. */
-  countOutcomes(states) {
+  /** Count the rows with at least one result of each outcome, in any configuration and epoch. */
+  countOutcomes(evaluator) {
+    const marks = this.marksOf(evaluator);
+    const cells = this.width * this.epochs;
     const counts = new Array(OUTCOMES.length).fill(0);
     for (let row = 0; row < this.rows; row += 1) {
       let bits = 0;
-      for (let column = 0; column < this.width; column += 1) bits |= 1 << states[row * this.width + column];
+      for (let cell = row * cells; cell < (row + 1) * cells; cell += 1)
+        if (marks[cell] !== NO_RESULT) bits |= 1 << marks[cell];
       for (let index = 0; index < counts.length; index += 1) if (bits & (1 << index)) counts[index] += 1;
     }
     return counts;
   }
+
+  /** Return the first configuration and epoch of a row with a result that did not pass, or null; `first` is tried first. */
+  findFailure(row, evaluator, first = -1) {
+    const marks = this.marksOf(evaluator);
+    const columns = [...this.configurations.keys()].sort((a, b) => (b === first) - (a === first));
+    for (const column of columns) {
+      const start = this.cell(row, column);
+      for (let epoch = 0; epoch < this.epochs; epoch += 1)
+        if (matchesOutcome(marks[start + epoch], "notpassed")) return { column, epoch };
+    }
+    return null;
+  }
 }
 
 /**
- * Return the rows that pass all filters, in the order of the plan. Filters: outcomes (names, in any configuration),
- * byConfiguration ({name: outcome}), differ, flaky, evaluator, metadata ([[key, value]]), matches (Set of rows),
- * range ({column, configuration, low, high}).
+ * Return the rows that pass all filters, in the order of the plan. Filters: outcomes (names, of a result in any
+ * configuration and epoch), byConfiguration ({name: outcome of a result, or most:passed, most:notpassed of the sample}),
+ * differ, flaky, evaluator, metadata ([[key, value]]), matches (Set of rows), range ({column, configuration, low, high}).
  */
 export function filterRows(model, states, filters) {
   const tests = listTests(model, states, filters);
@@ -159,16 +180,21 @@ export function filterRows(model, states, filters) {
 function listTests(model, states, filters) {
   const tests = [];
   const { width } = model;
+  const marks = model.marksOf(filters.evaluator);
+  const hasResult = (first, count, outcome) => {
+    for (let cell = first; cell < first + count; cell += 1) if (matchesOutcome(marks[cell], outcome)) return true;
+    return false;
+  };
   if (filters.outcomes?.length) {
-    const wanted = new Set(filters.outcomes.map((name) => OUTCOMES.indexOf(name)));
-    tests.push((row) => {
-      for (let column = 0; column < width; column += 1) if (wanted.has(states[row * width + column])) return true;
-      return false;
-    });
+    const cells = width * model.epochs;
+    tests.push((row) => filters.outcomes.some((outcome) => hasResult(row * cells, cells, outcome)));
   }
   for (const [name, outcome] of Object.entries(filters.byConfiguration ?? {})) {
     const column = model.configurations.indexOf(name);
-    if (column >= 0) tests.push(testColumn(states, width, column, outcome));
+    if (column < 0) continue;
+    const most = outcome.match(/^most:(.*)/)?.[1];
+    if (most) tests.push((row) => matchesOutcome(states[row * width + column], most));
+    else tests.push((row) => hasResult(model.cell(row, column), model.epochs, outcome));
   }
   if (filters.differ) tests.push((row) => hasDifference(states, row, width));
   if (filters.flaky) tests.push((row) => model.isFlaky(row, filters.evaluator));
@@ -183,10 +209,9 @@ function isJudged(state) {
   return state !== NO_RESULT && state !== SKIPPED;
 }
 
-function testColumn(states, width, column, outcome) {
-  if (outcome === "notpassed") return (row) => isJudged(states[row * width + column]) && states[row * width + column];
-  const wanted = OUTCOMES.indexOf(outcome);
-  return (row) => states[row * width + column] === wanted;
+/** True if a mark is an outcome; `notpassed` is every outcome but passed and skipped. */
+function matchesOutcome(mark, outcome) {
+  return outcome === "notpassed" ? mark !== 0 && isJudged(mark) : mark === OUTCOMES.indexOf(outcome);
 }
 
 function hasDifference(states, row, width) {
@@ -201,12 +226,20 @@ function hasDifference(states, row, width) {
 }
 
 function testRange(model, { column, configuration, low, high, last }) {
-  const values = model.averages(column in model.columns ? model.columns[column] : model.valuesOf(column));
+  const isLatency = model.isLatency(column);
+  const values = isLatency ? model.columns.latency : model.valuesOf(column);
   const index = model.configurations.indexOf(configuration);
   if (!values || index < 0) return () => true;
+  // The columns have single precision; a histogram of latencies has no errors.
+  const slack = 1e-6 * Math.max(1, Math.abs(high));
   return (row) => {
-    const value = values[row * model.width + index];
-    return value >= low - 1e-6 && (last ? value <= high + 1e-6 : value < high - 1e-6);
+    const first = model.cell(row, index);
+    for (let cell = first; cell < first + model.epochs; cell += 1) {
+      const value = values[cell];
+      if (isLatency && model.outcomes[cell] === ERROR) continue;
+      if (value >= low - slack && (last ? value <= high + slack : value < high - slack)) return true;
+    }
+    return false;
   };
 }
 
@@ -281,7 +314,7 @@ export function pairFilter(key, a, b) {
     won: ["passed", "notpassed"],
     neither: ["notpassed", "notpassed"],
   }[key];
-  return { [`o.${a}`]: passes[0], [`o.${b}`]: passes[1] };
+  return { [`o.${a}`]: `most:${passes[0]}`, [`o.${b}`]: `most:${passes[1]}` };
 }
 
 /** Name the cell of the table of passes that filters select, or "". */

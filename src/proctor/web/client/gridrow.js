@@ -1,7 +1,7 @@
 // The elements of one row of the sample grid.
 
-import { append, button, h, outcomeMark, outcomeName } from "./dom.js";
-import { formatCost, formatInteger, formatMilliseconds, formatScore } from "./format.js";
+import { append, button, h, OUTCOMES, outcomeMark, outcomeName } from "./dom.js";
+import { formatCost, formatInteger, formatMilliseconds, formatScore, showId } from "./format.js";
 
 /** Build a row: id, input, and a cell per shown configuration. `texts` is undefined until they are loaded. */
 export function buildRow(view, row, texts, position) {
@@ -14,12 +14,12 @@ export function buildRow(view, row, texts, position) {
       tabindex: "-1",
       dir: "auto",
     },
-    id,
+    showId(id),
   );
   const element = h(
     "div",
     { class: "row", role: "row", "aria-rowindex": position + 2, "data-row": row, tabindex: "-1" },
-    h("div", { role: "rowheader", class: "cell id", title: id }, link),
+    h("div", { role: "rowheader", class: "cell id", title: showId(id) }, link),
     h(
       "div",
       { role: "gridcell", class: "cell input", dir: "auto" },
@@ -47,7 +47,7 @@ function buildCell(view, row, column, texts) {
   append(element, [model.epochs > 1 ? epochStrip(model, view.marks, first) : outcomeMark(state), number]);
   if (view.mode === "marks") return element;
   if (view.mode === "card")
-    element.prepend(cellName(model.configurations[column]));
+    element.prepend(cellName(view.shortNames[column]));
   if (texts === undefined) {
     element.append(h("span", { class: "text" }, h("span", { class: "pending", "aria-hidden": "true" })));
   } else if (preview) {
@@ -63,11 +63,16 @@ function buildCell(view, row, column, texts) {
   return element;
 }
 
-/** Choose the epoch to show: the first that passed if the filter is about passes, else the first that did not. */
+/** Choose the epoch to show: the first with the outcome of the filter, else the first that did not pass. */
 function choosePreview(texts, first, { model, marks, filters }, configuration) {
   const cells = texts.cells.filter(({ cell }) => cell >= first && cell < first + model.epochs);
-  const wantsPass = (filters.byConfiguration[configuration] ?? filters.outcomes.join()) === "passed";
-  return cells.find(({ cell }) => (marks[cell] === 0) === wantsPass) ?? cells[0];
+  const wanted = (filters.byConfiguration[configuration] ?? filters.outcomes.join()).replace("most:", "");
+  const exact = OUTCOMES.indexOf(filters.error ? "error" : wanted);
+  return (
+    cells.find(({ cell }) => marks[cell] === exact) ??
+    cells.find(({ cell }) => (marks[cell] === 0) === (wanted === "passed")) ??
+    cells[0]
+  );
 }
 
 /** A name that is cut in the middle if it is too long: names often differ at their ends. */
@@ -143,10 +148,11 @@ export function buildGroup(view, group, position) {
       if (state < 2) judged += 1;
       if (state === 0) passed += 1;
     }
-    const text =
-      view.mode === "marks" ? `${passed}/${judged}` : `${formatInteger(passed)} of ${formatInteger(judged)} passed`;
-    const name = view.mode === "card" ? cellName(model.configurations[column]) : null;
-    element.append(h("div", { role: "gridcell", class: "cell result" }, name, h("span", { class: "quiet" }, text)));
+    const rest = group.rows.length - judged;
+    const long = `${formatInteger(passed)} of ${formatInteger(judged)} passed${rest ? `, ${formatInteger(rest)} without a verdict` : ""}`;
+    const text = view.mode === "marks" ? `${passed}/${judged}` : long;
+    const name = view.mode === "card" ? cellName(view.shortNames[column]) : null;
+    element.append(h("div", { role: "gridcell", class: "cell result", "data-tip": long }, name, h("span", { class: "quiet" }, text)));
   }
   return element;
 }

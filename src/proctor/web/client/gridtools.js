@@ -3,7 +3,7 @@
 import { updateParams } from "./address.js";
 import { append, button, foldout, h, OUTCOMES, outcomeMark, replaceContent, select } from "./dom.js";
 import { copyText, downloadText, gridToCsv, gridToJson, gridToMarkdown } from "./export.js";
-import { formatCount, formatInteger, formatPlain } from "./format.js";
+import { evaluatorLabel, formatCount, formatInteger, formatMilliseconds, formatPlain, shortenNames } from "./format.js";
 
 const OUTCOME_TIPS = {
   passed: "every evaluator passed the output",
@@ -47,7 +47,7 @@ function buildFilters(view) {
   if (model.epochs > 1)
     first.push(toggle("flaky", "epochs differ", filters.flaky, "Samples whose outcome is not the same in all epochs"));
   if (model.evaluators.length > 1) {
-    const options = [["", "all evaluators"], ...model.evaluators];
+    const options = [["", "all evaluators"], ...model.evaluators.map((name) => [name, evaluatorLabel(name)])];
     parts.push(
       select("Judged by", options, view.evaluator, (evaluator) => updateParams({ evaluator }), {
         "data-key": "evaluator",
@@ -97,13 +97,21 @@ function searchBox(view) {
   return input;
 }
 
+/** Say what the outcome filters count: samples with at least one such result. */
+function describeRule({ model }) {
+  if (model.epochs < 2 && model.width < 2) return "";
+  const where = [model.width > 1 && "configuration", model.epochs > 1 && "epoch"].filter(Boolean).join(" and ");
+  return `with at least one such result, in any ${where}`;
+}
+
 function outcomeChips(view) {
-  const counts = view.model.countOutcomes(view.states);
+  const counts = view.model.countOutcomes(view.evaluator);
+  const rule = describeRule(view);
   const active = new Set(view.filters.outcomes);
   const chips = OUTCOMES.map((name, index) => {
     if (!counts[index] && !active.has(name)) return null;
     const next = active.has(name) ? [...active].filter((other) => other !== name) : [...active, name];
-    const tip = `${formatCount(counts[index], "sample")}: ${view.evaluator ? `${name} by ${view.evaluator}` : OUTCOME_TIPS[name]}, in at least one configuration`;
+    const tip = `${formatCount(counts[index], "sample")}${rule && ` ${rule}`}: ${view.evaluator ? `${name} by ${view.evaluator}` : OUTCOME_TIPS[name]}`;
     return button(
       [outcomeMark(name, { label: false }), ` ${name} `, h("span", { class: "count" }, formatInteger(counts[index]))],
       () => updateParams({ outcome: next.join(",") }),
@@ -115,7 +123,7 @@ function outcomeChips(view) {
       },
     );
   });
-  return h("div", { class: "chips", role: "group", "aria-label": "Outcome in at least one configuration" }, chips);
+  return h("div", { class: "chips", role: "group", "aria-label": `Samples by outcome${rule && `, ${rule}`}` }, chips);
 }
 
 function toggle(name, text, active, tip) {
@@ -156,7 +164,7 @@ function sortSelect(view) {
   if (model.width > 1) options.push(["difference", "difference of scores"]);
   for (const [key, text] of [
     ["score", "score"],
-    ["latency", "latency"],
+    ["latency", "target latency"],
     ["tokens", "tokens"],
     ["cost", "cost"],
   ]) {
@@ -213,23 +221,6 @@ function columnMenu(view) {
   );
 }
 
-/** Leave out what all names have in common, for narrow columns. */
-export function shortenNames(names) {
-  const start = countCommon(names);
-  const end = countCommon(names.map((name) => [...name].reverse().join("")));
-  const shortest = Math.min(...names.map((name) => name.length));
-  if (names.length < 2 || start + end < 4 || start + end >= shortest) return names;
-  return names.map((name) => `${start ? "…" : ""}${name.slice(start, name.length - end)}${end ? "…" : ""}`);
-}
-
-// Count the first characters that all names have in common, up to the start of a word or number.
-function countCommon(names) {
-  let count = 0;
-  while (names.every((name) => name[count] !== undefined && name[count] === names[0][count])) count += 1;
-  while (count > 0 && /[\p{L}\p{N}.]/u.test(names[0][count - 1])) count -= 1;
-  return count;
-}
-
 function buildStatus(view) {
   const { model, filters } = view;
   const shown = view.rows.length;
@@ -254,14 +245,58 @@ function buildStatus(view) {
     );
   if (view.problem) parts.push(h("span", { class: "problem", role: "alert" }, ` ${view.problem}`));
   for (const [name, value] of Object.entries(filters.byConfiguration))
-    parts.push(tag(`${name}: ${value === "notpassed" ? "not passed" : value}`, `o.${name}`));
+    parts.push(tag(`${name}: ${describeOutcome(value, model)}`, `o.${name}`));
+  if (filters.error) parts.push(tag(`error: ${filters.error}`, "error"));
   if (filters.range) {
     const { column, configuration, low, high } = filters.range;
-    parts.push(tag(`${column} of ${configuration} from ${formatPlain(low)} to ${formatPlain(high)}`, "range"));
+    const isLatency = model.isLatency(column);
+    const format = isLatency ? formatMilliseconds : formatPlain;
+    const what = isLatency ? "target latency" : `score of ${evaluatorLabel(column)}`;
+    const any = model.epochs > 1 ? "at least one " : "";
+    parts.push(tag(`${any}${what} in ${configuration} from ${format(low)} to ${format(high)}`, "range"));
   }
   const clear =
     shown !== model.rows && button("Clear filters", () => view.clearFilters(), { class: "link", "data-key": "clear" });
-  return h("div", { class: "grid-status" }, h("div", { class: "grid-count" }, parts, clear), exportButtons(view));
+  return [
+    h(
+      "div",
+      { class: "grid-status" },
+      h("div", { class: "grid-count" }, parts, clear, h("span", { "data-failures": "" })),
+      exportButtons(view),
+    ),
+    h("p", { class: "grid-rule quiet" }, describeCounting(view)),
+  ];
+}
+
+/** Say how samples with several results count: in filters, in groups, and as different. */
+function describeCounting(view) {
+  const { model, filters, groups } = view;
+  const parts = [];
+  if (model.epochs > 1) parts.push("Outcome filters count samples with at least one such result, in any epoch.");
+  if (groups)
+    parts.push(
+      model.epochs > 1
+        ? "Groups count samples: one passes if more than half of its epochs pass; samples without a verdict are left out."
+        : "Groups leave out samples without a verdict.",
+    );
+  if (filters.differ) {
+    const same = view.rows.filter((row) => !hasPass(view, row)).length;
+    const rule = model.epochs > 1 ? "Samples differ by the outcome of most epochs." : "";
+    parts.push(rule, same > 0 && `${formatInteger(same)} of these ${formatInteger(view.rows.length)} pass nowhere: failed in one configuration, and error or no verdict in another.`);
+  }
+  return parts.filter(Boolean).join(" ");
+}
+
+function hasPass({ model, states }, row) {
+  for (let column = 0; column < model.width; column += 1) if (states[row * model.width + column] === 0) return true;
+  return false;
+}
+
+/** Describe the filter of a configuration: one result of several, or the outcome of most epochs. */
+function describeOutcome(value, { epochs }) {
+  const name = value.replace("most:", "").replace("notpassed", "not passed");
+  if (epochs < 2) return name;
+  return value.startsWith("most:") ? `most epochs ${name}` : `at least one ${name}`;
 }
 
 function tag(text, name) {
@@ -312,10 +347,10 @@ function exportButtons(view) {
 
 /** Show another text on a button for a moment. */
 export function flash(target, text) {
-  const before = target.textContent;
+  target.dataset.text ??= target.textContent;
   target.textContent = text;
   setTimeout(() => {
-    target.textContent = before;
+    target.textContent = target.dataset.text;
   }, 1_200);
 }
 
@@ -340,7 +375,7 @@ function buildHeadings(view) {
       extra,
     );
   };
-  view.shortNames = view.mode === "marks" ? shortenNames(model.configurations) : model.configurations;
+  view.shortNames = shortenNames(model.configurations, view.mode === "wide" ? 24 : view.mode === "card" ? 12 : 0);
   replaceContent(view.head);
   append(view.head, [
     heading("Sample", "id", "Sort by sample id"),
@@ -352,13 +387,15 @@ function buildHeadings(view) {
 
 function configurationHeading(view, column, heading) {
   const name = view.model.configurations[column];
+  const { epochs } = view.model;
+  const values = ["passed", "notpassed", ...OUTCOMES.slice(1), ...(epochs > 1 ? ["most:passed", "most:notpassed"] : [])];
   const options = [
     ["", view.mode === "marks" ? "any" : "any outcome"],
-    ["passed", "passed"],
-    ["notpassed", "not passed"],
-    ...OUTCOMES.slice(1),
+    ...values.map((each) => [each, describeOutcome(each, view.model)]),
   ];
-  const value = view.filters.byConfiguration[name] ?? "";
+  const stored = view.filters.byConfiguration[name] ?? "";
+  // With one epoch, the outcome of most epochs is that of the result.
+  const value = epochs > 1 ? stored : stored.replace("most:", "");
   const filter = h(
     "select",
     {

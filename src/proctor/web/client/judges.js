@@ -2,7 +2,7 @@
 
 import { makeLink } from "./address.js";
 import { emptyState, errorState, h, loadingState, outcomeMark, replaceContent, section } from "./dom.js";
-import { DASH, formatCount, formatInteger, formatInterval, formatPercent } from "./format.js";
+import { DASH, evaluatorLabel, formatCount, formatFixed, formatInteger, formatInterval, formatPercent, showId } from "./format.js";
 import { joinPath, source } from "./source.js";
 
 const PAGE_SIZE = 300;
@@ -41,7 +41,7 @@ export async function renderJudgesPage(address) {
       h(
         "ul",
         { class: "sentences" },
-        names.map((name) => h("li", null, h("strong", null, name), ` asks ${payload.judges[name].join(", ")}`)),
+        names.map((name) => h("li", null, h("strong", null, evaluatorLabel(name)), ` asks ${payload.judges[name].join(", ")}`)),
       ),
     cards,
     payload.pairs?.length > 0 && section("Agreement", renderPairs(payload.pairs, names)),
@@ -73,13 +73,15 @@ export async function loadCards(element, runId, evaluator) {
 
 /** Show how far a judge agrees with people, and the pass rate that their labels correct. */
 function renderCard(runId, { evaluator, state, reason, fix, n, labels, agreement, rate, worth }) {
-  const rated = (share) => `${formatPercent(share.value)} (95% ${formatInterval(share.interval, { kind: "rate" })})`;
-  const kappa = agreement?.kappa_interval?.map((bound) => bound.toFixed(2)).join(" to ");
+  const rated = ({ value, interval }, size) =>
+    `${formatPercent(value)} (${interval ? `95% ${formatInterval(interval, { kind: "rate" })}` : "no interval"}, ${size})`;
+  const kappa = agreement?.kappa_interval?.map((bound) => formatFixed(bound, 2)).join(" to ");
+  const count = (size) => `n = ${formatInteger(size)}`;
   const facts = [
-    agreement?.share && `agreement ${rated(agreement.share)}`,
-    kappa && `kappa ${agreement.kappa.toFixed(2)} (95% ${kappa})`,
-    rate && `raw pass rate ${rated(rate.raw)}`,
-    rate && `${rate.helps ? "corrected" : "labels alone"} ${rated(rate)}, n = ${formatInteger(rate.n)} of ${formatInteger(rate.total)}`,
+    agreement?.share && `agreement ${rated(agreement.share, count(agreement.share.n))}`,
+    kappa && `kappa ${formatFixed(agreement.kappa, 2)} (95% ${kappa}, ${count(agreement.n)})`,
+    rate && `raw pass rate ${rated(rate.raw, count(rate.raw.n))}`,
+    rate && `${rate.helps ? "corrected" : "labels alone"} ${rated(rate, `${count(rate.n)} of ${formatInteger(rate.total)}`)}`,
   ].filter(Boolean);
   return h(
     "div",
@@ -101,7 +103,10 @@ function renderCard(runId, { evaluator, state, reason, fix, n, labels, agreement
 
 /** Set the command inside a sentence as code. */
 export function markCommand(text) {
-  const command = text.match(/\bproctor(?: [a-z]+(?!\S))+(?: \S*\d\S*)?(?: --[\w-]+ (?:'[^']*'|[^\s'])+)*/)?.[0];
+  // The option --mistakes has no value: the next word belongs to the sentence.
+  const command = text.match(
+    /\bproctor(?: [a-z]+(?!\S))+(?: \S*\d\S*)?(?: --(?:mistakes(?!\S)|[\w-]+ (?:'[^']*'|[^\s'])+))*/,
+  )?.[0];
   if (!command) return text;
   const at = text.indexOf(command);
   return [text.slice(0, at), h("code", null, command), text.slice(at + command.length)];
@@ -154,24 +159,24 @@ function renderPairs(pairs, judges) {
       h(
         "tr",
         null,
-        h("th", { scope: "row" }, pair.a, h("span", { class: "quiet" }, " and "), pair.b),
+        h("th", { scope: "row" }, evaluatorLabel(pair.a), h("span", { class: "quiet" }, " and "), evaluatorLabel(pair.b)),
         h("td", { class: "shares-cell" }, agreementBar(pair)),
         h(
           "td",
-          { class: "number" },
+          { class: "number", "data-label": "Same verdict" },
           pair.n ? h("strong", null, formatPercent(pair.agree / pair.n)) : "",
           ` ${formatInteger(pair.agree)} of ${formatInteger(pair.n)}`,
         ),
         h(
           "td",
-          { class: "number nowrap" },
+          { class: "number nowrap", "data-label": "95% interval" },
           pair.interval
             ? formatInterval(pair.interval, { kind: "rate" })
             : h("span", { "data-tip": pair.note || "no result has two verdicts" }, DASH),
         ),
-        h("td", { class: "number" }, formatInteger(pair.samples)),
-        h("td", { class: "number" }, formatInteger(pair.only_a_passed)),
-        h("td", { class: "number" }, formatInteger(pair.only_b_passed)),
+        h("td", { class: "number", "data-label": "Samples" }, formatInteger(pair.samples)),
+        h("td", { class: "number", "data-label": `Only ${pair.a} passes` }, formatInteger(pair.only_a_passed)),
+        h("td", { class: "number", "data-label": `Only ${pair.b} passes` }, formatInteger(pair.only_b_passed)),
       ),
     );
   return h(
@@ -179,7 +184,7 @@ function renderPairs(pairs, judges) {
     { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Table of agreement" },
     h(
       "table",
-      { class: "data" },
+      { class: "data stacked" },
       h("caption", { class: "visually-hidden" }, "How often two evaluators give the same verdict"),
       h(
         "thead",
@@ -231,15 +236,15 @@ function renderDisagreements(runId, { disagreements, count, epochs }) {
             }),
             dir: "auto",
           },
-          one.sample_id,
+          showId(one.sample_id),
         ),
       ),
       h("td", { dir: "auto" }, one.configuration),
-      epochs > 1 && h("td", { class: "number" }, String(one.epoch + 1)),
+      epochs > 1 && h("td", { class: "number", "data-label": "Epoch" }, String(one.epoch + 1)),
       names.map((name) =>
         h(
           "td",
-          { class: "verdict-mark" },
+          { class: "verdict-mark", "data-label": evaluatorLabel(name) },
           one.verdicts[name] ? [outcomeMark(one.verdicts[name], { label: false }), ` ${one.verdicts[name]}`] : "",
         ),
       ),
@@ -256,7 +261,7 @@ function renderDisagreements(runId, { disagreements, count, epochs }) {
       { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Table of disagreements" },
       h(
         "table",
-        { class: "data" },
+        { class: "data stacked" },
         h(
           "thead",
           null,
@@ -266,7 +271,7 @@ function renderDisagreements(runId, { disagreements, count, epochs }) {
             h("th", { scope: "col" }, "Sample"),
             h("th", { scope: "col" }, "Configuration"),
             epochs > 1 && h("th", { scope: "col", class: "number" }, "Epoch"),
-            names.map((name) => h("th", { scope: "col" }, name)),
+            names.map((name) => h("th", { scope: "col" }, evaluatorLabel(name))),
           ),
         ),
         h("tbody", null, rows),

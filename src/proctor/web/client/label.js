@@ -2,7 +2,7 @@
 
 import { makeLink, navigate } from "./address.js";
 import { announce, button, errorState, h, outcomeMark, quotation, replaceContent, select } from "./dom.js";
-import { formatCount, formatInteger, toText } from "./format.js";
+import { formatCount, formatInteger, showId, toText } from "./format.js";
 import { loadCards } from "./judges.js";
 import { joinPath, source } from "./source.js";
 
@@ -205,7 +205,7 @@ class LabelPage {
     this.heading.textContent = `Output ${formatInteger(output.position)} of ${formatInteger(total)}: ${this.#askQuestion()}`;
     replaceContent(
       this.output,
-      h("p", { class: "quiet" }, "Sample ", h("bdi", { class: "sample-id" }, output.sample_id)),
+      h("p", { class: "quiet" }, "Sample ", h("bdi", { class: "sample-id" }, showId(output.sample_id))),
       output.texts.map(({ title, value }) =>
         h(
           "section",

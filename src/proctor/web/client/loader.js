@@ -38,10 +38,10 @@ export class RunLoader {
   }
 
   /** Search the texts; `onHits` receives rows and the searched share until everything is searched. */
-  async search(text, onHits, options) {
+  async search(query, onHits, options) {
     let cursor = null;
     do {
-      const payload = await source.get(`${this.path}/search`, { text, cursor }, options);
+      const payload = await source.get(`${this.path}/search`, { ...query, cursor }, options);
       cursor = payload.cursor;
       const share = payload.share ?? (payload.total ? payload.scanned / payload.total : 1);
       onHits(payload.rows, cursor === null || cursor === undefined ? 1 : share);
@@ -74,7 +74,7 @@ export class RunLoader {
 
   /** Load everything about a sample. */
   loadSample(sampleId) {
-    return source.get(`${this.path}/samples/${encodeURIComponent(sampleId)}`);
+    return source.get(`${this.path}/sample`, { id: sampleId });
   }
 }
 
@@ -109,14 +109,14 @@ export class PairLoader {
     );
   }
 
-  async search(text, onHits, options) {
+  async search(query, onHits, options) {
     const unique = this.sides[0].loader === this.sides[1].loader ? this.sides.slice(0, 1) : this.sides;
     const shares = unique.map(() => 0);
     await Promise.all(
       unique.map((side, index) => {
         const pairRow = new Map([...side.rows].map((row, position) => [row, position]));
         return side.loader.search(
-          text,
+          query,
           (hits, share) => {
             shares[index] = share;
             onHits(

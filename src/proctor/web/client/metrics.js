@@ -2,34 +2,33 @@
 
 import { button, h } from "./dom.js";
 import {
+  DASH,
   describeMissing,
   describeMetric,
+  evaluatorLabel,
   formatInteger,
   formatInterval,
   formatPercent,
-  formatPlain,
   formatValue,
   isNumber,
   metricLabel,
+  shortenNames,
 } from "./format.js";
 import { chooseDomain, intervalTable } from "./plots.js";
 
 const COSTS = [
-  ["latency_ms.mean", "mean latency"],
-  ["latency", "mean latency"],
-  ["latency_ms.p50", "median latency"],
-  ["latency.p50", "median latency"],
-  ["latency_ms.p95", "95th percentile of latency"],
-  ["latency.p95", "95th percentile of latency"],
-  ["tokens.mean", "tokens per result"],
-  ["tokens", "tokens per result"],
-  ["tokens.total", "tokens in total"],
-  ["cost.mean", "cost per result"],
-  ["cost", "cost per result"],
-  ["cost.total", "cost in total"],
-  ["judges.tokens", "tokens of judges"],
-  ["judges.cost", "cost of judges"],
+  "latency_ms.mean",
+  "latency_ms.p50",
+  "latency_ms.p95",
+  "tokens.mean",
+  "tokens.total",
+  "cost.mean",
+  "cost.total",
+  "judges.tokens",
+  "judges.cost",
 ];
+// A longer reason has a line of its own.
+const SHORT_NOTE = 28;
 
 function sameNumbers(a, b) {
   return a && b && a.n === b.n && (a.value === b.value || Math.abs(a.value - b.value) < 1e-9);
@@ -46,8 +45,8 @@ function listQuality(metrics, evaluators) {
   if (table.mean_score && differs("mean_score", "pass_rate")) rows.push(["mean_score", "mean score", {}]);
   for (const evaluator of evaluators) {
     const [rate, mean] = [`${evaluator}.pass_rate`, `${evaluator}.mean`];
-    if (table[rate]) rows.push([rate, evaluator, { evaluator }, "pass rate"]);
-    if (table[mean] && (!table[rate] || differs(mean, rate))) rows.push([mean, evaluator, { evaluator }, "mean score"]);
+    if (table[rate]) rows.push([rate, evaluatorLabel(evaluator), { evaluator }, "pass rate"]);
+    if (table[mean] && (!table[rate] || differs(mean, rate))) rows.push([mean, evaluatorLabel(evaluator), { evaluator }, "mean score"]);
   }
   const shown = new Set(["success_rate", ...rows.map(([name]) => name)]);
   for (const [name, metric] of Object.entries(table)) {
@@ -70,14 +69,15 @@ export function renderQuality({ metrics, summary, run }, open) {
   const names = summary.configurations.filter((name) => metrics[name]);
   const baseline = run.baseline ?? null;
   const several = names.length > 1;
+  const short = shortenNames(names, 28);
   const rows = listQuality(metrics, summary.evaluators).flatMap(([metricName, label, filter, note]) => {
     const reference = several && baseline ? metrics[baseline]?.[metricName]?.value : undefined;
     const group = several ? [{ heading: label, note }] : [];
     return [
       ...group,
-      ...names.map((name) => {
+      ...names.map((name, index) => {
         const metric = metrics[name][metricName];
-        const text = several ? name : label;
+        const text = several ? short[index] : label;
         const shown = h(
           "span",
           { dir: "auto" },
@@ -95,7 +95,7 @@ export function renderQuality({ metrics, summary, run }, open) {
           domain: [0, 1],
           reference,
           tip: `${name}, ${label}: ${describeMetric(metric ?? {})}`,
-          cells: metricCells(metric),
+          ...metricCells(metricName, metric),
         };
       }),
     ];
@@ -108,23 +108,31 @@ export function renderQuality({ metrics, summary, run }, open) {
   });
 }
 
-function metricCells(metric) {
-  if (!metric) return ["", "", "", ""];
+/** Return the cells of a metric: value, interval or why there is none, n, what is not counted; and a long reason. */
+export function metricCells(name, metric) {
+  if (!metric) return { cells: ["", "", "", ""] };
   const missing = describeMissing(metric).replace(" not counted", "");
-  return [
-    h("strong", null, formatValue(metric.value, metric)),
-    formatInterval(metric.interval, metric) || "",
-    formatInteger(metric.n),
-    h("span", { class: missing ? "missing" : "" }, missing),
-  ];
+  const reason = metric.interval ? "" : explainNoInterval(name, metric);
+  const isLong = reason.length > SHORT_NOTE;
+  return {
+    cells: [
+      h("strong", null, formatValue(metric.value, metric)),
+      formatInterval(metric.interval, metric) || h("span", { class: "quiet" }, isLong ? DASH : reason),
+      formatInteger(metric.n),
+      h("span", { class: missing ? "missing" : "" }, missing),
+    ],
+    remark: isLong ? `No interval: ${reason}` : "",
+  };
 }
 
 /** Draw latency, tokens and cost of every configuration as interval dots. */
 export function renderCosts({ metrics, summary }) {
   const names = summary.configurations.filter((name) => metrics[name]);
-  // The numbers of an evaluator called "latency" are scores, whatever the name says.
-  const isScore = (name) => summary.evaluators.some((evaluator) => name === evaluator || name.startsWith(`${evaluator}.`));
-  const rows = COSTS.filter(([name]) => !isScore(name)).flatMap(([metricName, label]) => {
+  const short = shortenNames(names, 28);
+  // The numbers of an evaluator called "tokens" are scores, whatever the name says.
+  const isScore = (name) => summary.evaluators.some((evaluator) => name.startsWith(`${evaluator}.`));
+  const rows = COSTS.filter((name) => !isScore(name)).flatMap((metricName) => {
+    const label = metricLabel(metricName);
     const known = names.filter((name) => isNumber(metrics[name][metricName]?.value));
     if (!known.length) return [];
     const domain = chooseDomain(known.map((name) => metrics[name][metricName]));
@@ -133,16 +141,12 @@ export function renderCosts({ metrics, summary }) {
       ...known.map((name) => {
         const metric = metrics[name][metricName];
         return {
-          label: name,
+          label: short[names.indexOf(name)],
           metric,
           domain,
           ticks: [0],
           tip: `${name}, ${label}: ${describeMetric(metric)}`,
-          cells: [
-            h("strong", null, formatValue(metric.value, metric)),
-            formatInterval(metric.interval, metric) || h("span", { class: "quiet" }, explainNoInterval(metricName, metric)),
-            formatInteger(metric.n),
-          ],
+          ...metricCells(metricName, metric),
         };
       }),
     ];
@@ -150,15 +154,16 @@ export function renderCosts({ metrics, summary }) {
   if (!rows.length) return h("p", { class: "quiet" }, "No times, tokens or costs were recorded.");
   return intervalTable({
     caption: "Latency, tokens and cost",
-    headings: ["Configuration", "Value", "95% interval", "n"],
+    headings: ["Configuration", "Value", "95% interval", "n", "Not counted"],
     rows,
   });
 }
 
 // A number without an interval says why.
 function explainNoInterval(name, { n, note }) {
-  if (/\.total$|^judges\.|^cost$/.test(name)) return "a sum, no estimate";
-  return note?.replace(/: no interval$/, "") || (n < 2 ? "fewer than 2 results" : "none");
+  if (/\.total$|^judges\./.test(name)) return "a sum, no estimate";
+  if (/\.max$/.test(name)) return "a maximum, no estimate";
+  return note?.replace(/: no interval$/, "").replace(/^clustered$/, "") || (n < 2 ? "fewer than 2 results" : "none");
 }
 
 /** Show every metric in a table. */
@@ -167,14 +172,22 @@ export function renderAllMetrics({ metrics, summary }) {
   const all = [...new Set(names.flatMap((name) => Object.keys(metrics[name])))].filter((metric) =>
     names.some((name) => isNumber(metrics[name][metric]?.value)),
   );
-  const cell = (metric) =>
-    h(
+  const cell = (name, metric) => {
+    if (!metric) return h("td");
+    const range = formatInterval(metric.interval, metric) || `no interval: ${explainNoInterval(name, metric)}`;
+    const facts = [range, `n = ${formatInteger(metric.n)}`, describeMissing(metric)].filter(Boolean);
+    facts.forEach((fact, index) => (facts[index] = index < facts.length - 1 ? `${fact},` : fact));
+    return h(
       "td",
-      { class: "number", "data-tip": metric ? describeMetric(metric) : null },
-      metric ? formatValue(metric.value, metric) : "",
-      metric?.interval && h("span", { class: "quiet" }, ` ${formatInterval(metric.interval, metric)}`),
-      metric && h("span", { class: "quiet" }, ` n = ${formatInteger(metric.n)}`),
+      { class: "number", "data-tip": describeMetric(metric) },
+      formatValue(metric.value, metric),
+      h(
+        "div",
+        { class: "quiet" },
+        facts.slice(isNumber(metric.value) ? 0 : 1).map((fact) => [h("span", { class: "nowrap" }, fact), " "]),
+      ),
     );
+  };
   return h(
     "div",
     { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "All metrics" },
@@ -200,15 +213,10 @@ export function renderAllMetrics({ metrics, summary }) {
             "tr",
             null,
             h("th", { scope: "row" }, metric),
-            names.map((name) => cell(metrics[name][metric])),
+            names.map((name) => cell(metric, metrics[name][metric])),
           ),
         ),
       ),
     ),
   );
-}
-
-/** Format a plain number for an axis. */
-export function formatTick(value) {
-  return formatPlain(value);
 }

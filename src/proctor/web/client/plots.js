@@ -3,9 +3,9 @@
 import { append, drawResponsive, h, svg } from "./dom.js";
 import {
   DASH,
-  formatCount,
   formatInteger,
   formatInterval,
+  formatPercent,
   formatPlain,
   formatTime,
   formatValue,
@@ -76,7 +76,7 @@ export function chooseDomain(metrics) {
 
 /**
  * Interval dots: a table with one row per metric; each row has a dot, its 95% interval, and the numbers in words.
- * Rows: {label, href, metric, domain, reference, band, outcome, tip, heading}.
+ * Rows: {label, href, metric, domain, reference, band, outcome, tip, heading, remark}.
  */
 export function intervalTable({ caption, headings, rows, axis }) {
   const body = rows.map((row) => (row.heading ? headingRow(row, headings.length + 1) : intervalRow(row, headings)));
@@ -122,15 +122,17 @@ function headingRow({ heading, note }, columns) {
   );
 }
 
-function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape, ticks }, headings) {
+function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape, ticks, remark }, headings) {
   const name = href ? h("a", { href, dir: "auto" }, label) : h("span", { dir: "auto" }, label);
-  return h(
+  const row = h(
     "tr",
     null,
     h("th", { scope: "row" }, name),
     h("td", { class: "plot-cell", "data-tip": tip }, intervalBar({ metric, domain, reference, band, shape, ticks })),
     cells.map((cell, index) => h("td", { class: "number", "data-label": headings[index + 1] }, cell)),
   );
+  // A sentence in a cell would push the other columns out of the page.
+  return remark ? [row, h("tr", { class: "remark" }, h("td", { colspan: headings.length + 1, dir: "auto" }, remark))] : row;
 }
 
 /** Draw one dot with its interval. */
@@ -202,6 +204,7 @@ export function histogram({
 }) {
   const total = counts.reduce((sum, count) => sum + count, 0);
   if (!total || edges.length < 2) return h("p", { class: "quiet plot-empty" }, "no values");
+  [edges, counts] = mergeBins(edges, counts, format);
   const most = Math.max(...counts);
   const scale = logarithmic ? Math.log10 : (value) => value;
   const [low, high] = [scale(edges[0]), scale(edges.at(-1))];
@@ -211,7 +214,7 @@ export function histogram({
     const width = high > low ? x(end) - x(start) : 100;
     const size = count ? Math.max(2, (count / most) * (height - 4)) : 0;
     const side = isNumber(threshold) ? (start >= threshold - 1e-9 ? "passed" : "failed") : "plain";
-    const text = `${format(start)} to ${format(end)}: ${formatInteger(count)} of ${formatInteger(total)}`;
+    const text = `${describeBin(start, end, format)}: ${formatInteger(count)} of ${formatInteger(total)}`;
     const bar = svg(
       "g",
       {
@@ -248,7 +251,7 @@ export function histogram({
     svg("text", { x: "100%", y: 12, class: "tick", "text-anchor": "end" }, format(edges.at(-1))),
   );
   const rows = counts
-    .map((count, index) => [`${format(edges[index])} to ${format(edges[index + 1])}`, formatInteger(count)])
+    .map((count, index) => [describeBin(edges[index], edges[index + 1], format), formatInteger(count)])
     .filter((_, index) => counts[index]);
   return h(
     "figure",
@@ -270,6 +273,24 @@ export function histogram({
     ends,
     dataTable(caption, ["Range", "Results"], rows),
   );
+}
+
+function describeBin(start, end, format) {
+  return format(start) === format(end) ? format(start) : `${format(start)} to ${format(end)}`;
+}
+
+/** Merge the bins whose edges read the same, as those of times that differ by less than the digits that are shown. */
+function mergeBins(edges, counts, format) {
+  const [starts, sums] = [[edges[0]], [0]];
+  counts.forEach((count, index) => {
+    sums[sums.length - 1] += count;
+    const isLast = index === counts.length - 1;
+    if (!isLast && format(edges[index + 1]) !== format(starts.at(-1)) && format(edges[index + 1]) !== format(edges.at(-1))) {
+      starts.push(edges[index + 1]);
+      sums.push(0);
+    }
+  });
+  return [[...starts, edges.at(-1)], sums];
 }
 
 /** Make the marks of a plot one stop of the Tab key: arrow keys move between its buttons, Enter and Space press. */
@@ -300,7 +321,7 @@ export function flipTable({ counts, a, b, onCell, selected }) {
   const cell = (key, mark, text) => {
     const share = counts[key] / total;
     const name = { both: "both pass", lost: "lost", won: "won", neither: "neither" }[key];
-    const label = `${formatInteger(counts[key])} ${name}: ${text} (${(100 * share).toFixed(1)}% of ${formatInteger(total)})`;
+    const label = `${formatInteger(counts[key])} ${name}: ${text} (${formatPercent(share)} of ${formatInteger(total)})`;
     const area = h("span", { class: `flip-area ${mark}`, "aria-hidden": "true" });
     // The side of the square, so that areas are proportional.
     area.style.setProperty("--share", Math.sqrt(share));
@@ -455,7 +476,7 @@ function trendAxes(width, domain, [first, last], x, y, metric) {
     last > first
       ? [
           [first, "start"],
-          [(first + last) / 2, "middle"],
+          ...(width > 520 ? [[(first + last) / 2, "middle"]] : []),
           [last, "end"],
         ]
       : [[first, "middle"]];
@@ -552,31 +573,5 @@ export function legend(names) {
         h("bdi", null, name),
       ),
     ),
-  );
-}
-
-/** The spans of a session in order: model calls and tool calls with their durations. */
-export function timeline(spans) {
-  const total = spans.reduce((sum, span) => sum + span.duration, 0);
-  if (!total) return null;
-  let start = 0;
-  const bars = spans.map((span) => {
-    const x = (100 * start) / total;
-    start += span.duration;
-    return svg("rect", {
-      class: `span ${span.kind}`,
-      x: `${x}%`,
-      width: `${Math.max(0.4, (100 * span.duration) / total)}%`,
-      y: 2,
-      height: 14,
-      "data-tip": span.text,
-    });
-  });
-  const rows = spans.map((span) => [span.text]);
-  return h(
-    "figure",
-    { class: "timeline" },
-    svg("svg", { width: "100%", height: 18, "aria-hidden": "true" }, bars),
-    dataTable("Model calls and tool calls with their durations", ["Step"], rows),
   );
 }

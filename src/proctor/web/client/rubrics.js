@@ -2,7 +2,8 @@
 
 import { makeLink, updateParams } from "./address.js";
 import { button, emptyState, h, replaceContent, select } from "./dom.js";
-import { formatCount, formatInteger, formatPlain, isNumber } from "./format.js";
+import { formatCount, formatFixed, formatInteger, formatPlain, isNumber, showId } from "./format.js";
+import { intervalTable } from "./plots.js";
 import { joinPath, source } from "./source.js";
 
 const PAGE_SIZE = 200;
@@ -19,8 +20,7 @@ export async function renderRubricsPage(address) {
     if (!payloads.has(configuration))
       payloads.set(configuration, await source.get(`${path}/rubrics`, { configuration }));
     const payload = payloads.get(configuration);
-    const rubrics = payload.rubrics.map((rubric) => ({ ...rubric, id: rubric.id ?? rubric.name }));
-    draw(element, { runId, payload, rubrics, params, configuration, configurations: summary.configurations });
+    draw(element, { runId, payload, rubrics: addMeans(payload), params, configuration, configurations: summary.configurations });
   };
   await update(address);
   return {
@@ -48,7 +48,8 @@ function draw(element, { runId, payload, rubrics, params, configuration, configu
   const limit = Number(params.get("limit") ?? PAGE_SIZE);
   replaceContent(
     element,
-    h("div", { class: "lead" }, h("h1", null, describeWeakest(payload, rubrics))),
+    h("div", { class: "lead" }, h("h1", null, describeLowest(payload, rubrics))),
+    renderMeans(rubrics),
     h(
       "div",
       { class: "filters" },
@@ -62,7 +63,7 @@ function draw(element, { runId, payload, rubrics, params, configuration, configu
       h(
         "span",
         { class: "quiet" },
-        `Darker is higher; hatched cells have no score.${payload.left_out ? ` ${formatCount(payload.left_out, "further session")} not shown.` : ""}`,
+        `Darker is higher; hatched cells have no score.${payload.left_out ? ` ${formatCount(payload.left_out, "further session")} not shown.` : ""}${payload.epochs > 1 ? " Only the first epoch is shown." : ""}`,
       ),
     ),
     h(
@@ -89,28 +90,56 @@ function sortSessions(payload, rubrics, key, descending) {
   });
 }
 
-function scaleOf(payload, rubric) {
-  return rubric?.scale ?? payload.scale ?? [0, 1];
+/** Add the mean of the known scores to each rubric. */
+function addMeans(payload) {
+  return payload.rubrics.map((rubric, column) => {
+    const known = payload.scores.map((row) => row[column]).filter(isNumber);
+    const mean = known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+    const scale = rubric.scale ?? payload.scale ?? [0, 1];
+    return { ...rubric, scale, mean, n: known.length, missing: payload.scores.length - known.length };
+  });
 }
 
-function describeWeakest(payload, rubrics) {
-  const means = rubrics
-    .map((rubric, column) => {
-      const known = payload.scores.map((row) => row[column]).filter(isNumber);
-      return { rubric, n: known.length, mean: known.reduce((sum, value) => sum + value, 0) / known.length };
-    })
-    .filter(({ n }) => n > 0);
-  const missing = payload.scores.flat().filter((value) => !isNumber(value)).length;
-  if (!means.length) return `${formatCount(payload.sessions.length, "session")}, and no rubric has a score.`;
-  const share = ({ rubric, mean }) => {
-    const [low, high] = scaleOf(payload, rubric);
-    return (mean - low) / (high - low);
-  };
-  const [weakest] = [...means].sort((a, b) => share(a) - share(b));
-  const [low, high] = weakest.rubric.interval ?? [];
-  const range = isNumber(low) ? `95% ${low.toFixed(2)} to ${high.toFixed(2)}, ` : "too few for an interval, ";
+function describeInterval({ interval, n }) {
+  if (interval) return `${interval.map((bound) => formatFixed(bound, 2)).join(" to ")}`;
+  return n < 2 ? "fewer than 2 scores" : "no spread";
+}
+
+function describeLowest(payload, rubrics) {
+  const sessions = formatCount(payload.sessions.length, "session");
+  const scored = rubrics.filter(({ n }) => n > 0);
+  if (!scored.length) return `${sessions}, and no rubric has a score.`;
+  const share = ({ mean, scale: [low, high] }) => (mean - low) / (high - low);
+  const [lowest] = [...scored].sort((a, b) => share(a) - share(b));
+  const range = lowest.interval ? `95% ${describeInterval(lowest)}` : `no interval: ${describeInterval(lowest)}`;
+  const missing = rubrics.reduce((sum, rubric) => sum + rubric.missing, 0);
   const rest = missing ? `; ${formatCount(missing, "score")} missing` : "";
-  return `${formatCount(payload.sessions.length, "session")}: ${weakest.rubric.name} is weakest, ${weakest.mean.toFixed(2)} of ${formatPlain(scaleOf(payload, weakest.rubric)[1])} on average (${range}n = ${formatInteger(weakest.n)})${rest}.`;
+  return `${sessions}: ${lowest.name} has the lowest mean, ${formatFixed(lowest.mean, 2)} of ${formatPlain(lowest.scale[1])} (${range}, n = ${formatInteger(lowest.n)})${rest}.`;
+}
+
+/** Draw the mean of every rubric with its interval. */
+function renderMeans(rubrics) {
+  const rows = rubrics.map((rubric) => ({
+    label: rubric.name,
+    metric: { value: rubric.mean, interval: rubric.interval },
+    domain: rubric.scale,
+    tip: `${rubric.name}: ${isNumber(rubric.mean) ? formatFixed(rubric.mean, 2) : "no score"}, 95% ${describeInterval(rubric)}, n = ${rubric.n}`,
+    cells: [
+      h("strong", null, isNumber(rubric.mean) ? `${formatFixed(rubric.mean, 2)} of ${formatPlain(rubric.scale[1])}` : "–"),
+      rubric.interval ? describeInterval(rubric) : h("span", { class: "quiet" }, describeInterval(rubric)),
+      formatInteger(rubric.n),
+      h("span", { class: rubric.missing ? "missing" : "" }, rubric.missing ? `${formatInteger(rubric.missing)} missing` : ""),
+    ],
+  }));
+  return h(
+    "div",
+    { class: "rubric-means" },
+    intervalTable({
+      caption: "Means of the rubrics with 95% intervals",
+      headings: ["Rubric", "Value", "95% interval", "n", "Not counted"],
+      rows,
+    }),
+  );
 }
 
 function renderHeat({ runId, payload, rubrics, configuration }, order) {
@@ -148,7 +177,7 @@ function renderHeat({ runId, payload, rubrics, configuration }, order) {
             h(
               "a",
               { href: makeLink(["runs", runId], { sample: payload.sessions[row], c: configuration }), dir: "auto" },
-              payload.sessions[row],
+              showId(payload.sessions[row]),
             ),
           ),
           rubrics.map((rubric, column) =>
@@ -157,12 +186,12 @@ function renderHeat({ runId, payload, rubrics, configuration }, order) {
               null,
               heatCell(
                 payload.scores[row][column],
-                scaleOf(payload, rubric),
-                `${payload.sessions[row]}, ${rubric.name}`,
+                rubric.scale,
+                `${showId(payload.sessions[row])}, ${rubric.name}`,
               ),
             ),
           ),
-          h("td", { class: "number" }, isNumber(payload.totals[row]) ? payload.totals[row].toFixed(2) : "–"),
+          h("td", { class: "number" }, isNumber(payload.totals[row]) ? formatFixed(payload.totals[row], 2) : "–"),
         ),
       ),
     ),

@@ -19,20 +19,21 @@ import {
   formatCount,
   formatInteger,
   formatInterval,
-  formatMilliseconds,
-  formatPlain,
   formatSeconds,
   formatTime,
   formatValue,
   isNumber,
+  nameMetrics,
+  showId,
   splitAnswer,
 } from "./format.js";
+import { evaluatorBlock, latencyBlock } from "./distributions.js";
 import { SampleGrid } from "./grid.js";
 import { GridModel, countPairs, pairFilter, selectedPair } from "./gridmodel.js";
 import { gridKeys } from "./gridkeys.js";
 import { RunLoader } from "./loader.js";
 import { renderAllMetrics, renderCosts, renderQuality } from "./metrics.js";
-import { flipTable, histogram } from "./plots.js";
+import { flipTable } from "./plots.js";
 import { definitionList, SamplePanel } from "./sample.js";
 import { listSliceKeys, renderSlices } from "./slices.js";
 import { joinPath, source } from "./source.js";
@@ -42,6 +43,7 @@ const REFRESH = 4_000;
 const COMPARISON_WAIT = 250;
 const LARGE = 20_000;
 const MAX_COMPARED = 6;
+const MAX_SENTENCES = 12;
 
 /** Show one run. */
 export async function renderRunPage(address) {
@@ -242,7 +244,7 @@ class RunPage {
     this.#showTab();
     replaceContent(this.overview);
     append(this.overview, [
-      warningList(payload.warnings),
+      warningList(payload.warnings?.map((text) => this.#nameMetrics(text))),
       summary.finished === 0 && emptyState("No results yet.", payload.status_text),
       summary.finished > 0 &&
         h(
@@ -264,7 +266,7 @@ class RunPage {
   #open = (changes) => {
     const cleared = Object.fromEntries(
       [...this.params.keys()]
-        .filter((name) => /^(o\.|outcome|differ|flaky|evaluator|range|text|sample)/.test(name))
+        .filter((name) => /^(o\.|outcome|differ|flaky|evaluator|range|text|error|sample)/.test(name))
         .map((name) => [name, ""]),
     );
     updateParams({ ...cleared, ...changes, tab: "samples" });
@@ -282,13 +284,8 @@ class RunPage {
     return h(
       "div",
       { class: "lead" },
-      h("h1", null, sentences.length === 1 ? sentences[0] : this.#headline(sentences)),
-      sentences.length > 1 &&
-        h(
-          "ul",
-          { class: "sentences" },
-          sentences.slice(0, 12).map((text) => h("li", { dir: "auto" }, text)),
-        ),
+      h("h1", null, this.#headline(sentences)),
+      this.#renderSentences(sentences),
       h(
         "p",
         { class: "facts quiet" },
@@ -300,8 +297,29 @@ class RunPage {
     );
   }
 
+  // What the headline does not say yet.
+  #renderSentences(sentences) {
+    const headline = this.#headline(sentences);
+    const rest = sentences.filter((text) => text !== headline);
+    const more = rest.length - MAX_SENTENCES;
+    const items = rest.slice(0, MAX_SENTENCES).map((text) => h("li", { dir: "auto" }, text));
+    if (more > 0) items.push(h("li", { class: "quiet" }, `… and ${formatCount(more, "configuration")} more, in the table below`));
+    return items.length > 0 && h("ul", { class: "sentences" }, items);
+  }
+
+  // Put readable names of metrics into a sentence of the server.
+  #nameMetrics(text) {
+    const { metrics, summary } = this.payload;
+    const names = Object.values(metrics).flatMap((table) => Object.keys(table));
+    const kinds = [...names.map((name) => [name, ""]), ...summary.evaluators.map((name) => [name, "score"])];
+    return nameMetrics(text, Object.fromEntries(kinds.filter(([name]) => !summary.configurations.includes(name))));
+  }
+
   #headline(sentences) {
-    const answers = this.comparisons.filter((one) => one.answer).map(splitAnswer);
+    if (sentences.length === 1) return sentences[0];
+    const answers = this.comparisons
+      .filter((one) => one.answer)
+      .map((one) => splitAnswer({ ...one, answer: this.#nameMetrics(one.answer) }));
     if (answers.length === 1) return answers[0].first;
     if (answers.length > 1 && answers.length < 5) return answers.map(({ claim }) => claim).join(" ");
     const { summary } = this.payload;
@@ -327,7 +345,7 @@ class RunPage {
       h(
         "p",
         { class: "quiet" },
-        `Samples that pass with one configuration only, against ${base}. Choose a cell to see them.`,
+        `Samples that pass with one configuration only, against ${base}.${this.grid.model.epochs > 1 ? " A sample passes if more than half of its epochs pass." : ""} Choose a cell to see them.`,
       ),
       this.flips,
     );
@@ -360,7 +378,7 @@ class RunPage {
           h(
             "p",
             { class: "flip-note" },
-            answer && h("span", { dir: "auto" }, `${answer} `),
+            answer && h("span", { dir: "auto" }, `${this.#nameMetrics(answer)} `),
             h(
               "a",
               { href: makeLink(["compare"], { a: `${this.runId}@${a}`, b: `${this.runId}@${b}` }) },
@@ -377,7 +395,7 @@ class RunPage {
     if (!payload.latency) return section("Evaluators", loadingState("Counting scores…"));
     const names = payload.summary.configurations.slice(0, 4);
     const blocks = payload.evaluators.map((evaluator) => evaluatorBlock(evaluator, names, this.#open));
-    const latency = Object.keys(payload.latency ?? {}).length > 0 && latencyBlock(payload.latency, names, this.#open);
+    const latency = Object.keys(payload.latency ?? {}).length > 0 && latencyBlock(payload, names, this.#open);
     return [
       blocks.length > 0 && section("Evaluators", h("div", { class: "multiples" }, blocks)),
       section("Time, tokens and cost", h("div", { class: "columns" }, renderCosts(payload), latency)),
@@ -402,7 +420,7 @@ class RunPage {
     const { flaky, flaky_count: count } = this.payload;
     if (!flaky?.length) return null;
     const link = ({ sample_id: sample, configuration: c }) =>
-      h("a", { href: makeLink(["runs", this.runId], { sample, c }), dir: "auto", class: "sample-id" }, sample);
+      h("a", { href: makeLink(["runs", this.runId], { sample, c }), dir: "auto", class: "sample-id" }, showId(sample));
     const several = this.payload.summary.configurations.length > 1;
     const items = flaky.map((one) =>
       h("li", null, h("span", null, link(one), several && [" in ", h("bdi", null, one.configuration)], `: ${one.passed} of ${one.trials} passed`)),
@@ -419,18 +437,20 @@ class RunPage {
   #renderErrors() {
     const { errors } = this.payload;
     if (!errors?.length) return null;
+    const isUnscored = ({ kind }) => kind === "evaluation failed (no verdict)";
     return section(
       "Errors",
+      h("p", { class: "quiet" }, "Counts of results; a kind opens the samples that contain them."),
       h(
         "table",
-        { class: "data" },
+        { class: "data errors" },
         h(
           "thead",
           null,
           h(
             "tr",
             null,
-            ["Kind", "Count", "Example"].map((text) => h("th", { scope: "col" }, text)),
+            ["Kind", "Results", "Example"].map((text) => h("th", { scope: "col" }, text)),
           ),
         ),
         h(
@@ -444,12 +464,12 @@ class RunPage {
                 "th",
                 { scope: "row" },
                 button(
-                  [outcomeMark("error", { label: false }), ` ${error.kind}`],
-                  () => this.#open({ outcome: "error", text: error.kind }),
+                  [outcomeMark(isUnscored(error) ? "unscored" : "error", { label: false }), ` ${error.kind}`],
+                  () => this.#open(isUnscored(error) ? { outcome: "unscored" } : { error: error.kind }),
                   { class: "link" },
                 ),
               ),
-              h("td", { class: "number" }, formatInteger(error.count)),
+              h("td", { class: "number", "data-label": "results" }, formatInteger(error.count)),
               h("td", { dir: "auto", class: "example" }, error.example),
             ),
           ),
@@ -470,7 +490,7 @@ function readTab(params) {
   const tab = params?.get("tab");
   if (tab === "overview" || tab === "samples") return tab;
   return [...(params?.keys() ?? [])].some((name) =>
-    /^(o\.|m\.|outcome|differ|flaky|evaluator|range|text|sort|group|sample)/.test(name),
+    /^(o\.|m\.|outcome|differ|flaky|evaluator|range|text|error|sort|group|sample)/.test(name),
   )
     ? "samples"
     : "overview";
@@ -492,80 +512,6 @@ function warningList(warnings) {
     h("strong", null, formatCount(warnings.length, "warning")),
     list,
     items.length > 5 && foldout(`${items.length - 5} more`, h("ul", null, items.slice(5))),
-  );
-}
-
-function evaluatorBlock(evaluator, names, open) {
-  const threshold = evaluator.parameters?.threshold;
-  const plots = names
-    .filter((name) => evaluator.histogram?.[name])
-    .map((name) => {
-      const { edges, counts } = evaluator.histogram[name];
-      const total = evaluator.counts?.[name] ?? {};
-      const words = describeCounts({ ...total, error: total.error ?? total.errors });
-      const failed = total.failed ?? 0;
-      return h(
-        "div",
-        { class: "multiple-row" },
-        h(
-          "div",
-          { class: "multiple-name" },
-          h("bdi", null, name),
-          h("span", { class: "quiet" }, ` ${words}`),
-          failed > 0 &&
-            button("failures", () => open({ evaluator: evaluator.name, [`o.${name}`]: "failed" }), {
-              class: "link",
-              "aria-label": `Failures of ${name} by ${evaluator.name}`,
-            }),
-        ),
-        histogram({
-          caption: `Scores of ${evaluator.name} in ${name}`,
-          edges,
-          counts,
-          threshold: isNumber(threshold) && threshold > 0 && threshold < 1 ? threshold : undefined,
-          height: 44,
-          onBar: (low, high, last) =>
-            open({ evaluator: evaluator.name, range: [evaluator.name, name, low, high, last ? 1 : 0].join("~") }),
-        }),
-      );
-    });
-  const judge = evaluator.judges?.length
-    ? `judged by ${evaluator.judges.join(", ")}`
-    : evaluator.uses !== evaluator.name
-      ? evaluator.uses
-      : "";
-  return h(
-    "div",
-    { class: "multiple" },
-    h("h3", null, h("bdi", null, evaluator.name), h("span", { class: "quiet" }, judge && ` ${judge}`)),
-    plots,
-  );
-}
-
-function latencyBlock(latency, names, open) {
-  const shown = names.filter((name) => latency[name]?.counts?.length);
-  return h(
-    "div",
-    { class: "multiple" },
-    h("h3", null, "Latency", h("span", { class: "quiet" }, " of the target, per result")),
-    shown.map((name) => {
-      const { edges, counts } = latency[name];
-      const ratio = edges.length > 2 ? (edges[1] - edges[0]) / (edges[2] - edges[1]) : 1;
-      return h(
-        "div",
-        { class: "multiple-row" },
-        h("div", { class: "multiple-name" }, h("bdi", null, name)),
-        histogram({
-          caption: `Latency of ${name}`,
-          edges,
-          counts,
-          format: formatMilliseconds,
-          logarithmic: ratio < 0.99,
-          height: 44,
-          onBar: (low, high, last) => open({ range: ["latency", name, low, high, last ? 1 : 0].join("~") }),
-        }),
-      );
-    }),
   );
 }
 

@@ -3,9 +3,11 @@
 import { makeLink, parseAddress, updateParams } from "./address.js";
 import { append, button, emptyState, h, outcomeMark, replaceContent, select } from "./dom.js";
 import {
+  containsWords,
   DASH,
   describeCounts,
   describeMetric,
+  describeMissing,
   formatAge,
   formatCount,
   formatInteger,
@@ -14,6 +16,7 @@ import {
   formatTime,
   formatValue,
   isNumber,
+  shortenNames,
 } from "./format.js";
 import { intervalBar, sparkline } from "./plots.js";
 import { source } from "./source.js";
@@ -95,6 +98,7 @@ class RunsPage {
     const runs = this.#filter(params);
     replaceContent(this.lead, h("h1", null, describeNewest(this.runs)));
     this.#renderTools(runs.length);
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     replaceContent(
       this.list,
       runs.length
@@ -107,17 +111,17 @@ class RunsPage {
             ),
           ),
     );
+    if (focused) this.list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     this.#renderSelection();
   }
 
   #filter(params) {
     const [text, name, tag, status] = ["text", "name", "tag", "status"].map((key) => params.get(key) ?? "");
-    const needle = text.toLowerCase();
     const matches = (run) =>
       (!name || run.name === name) &&
       (!status || run.status === status) &&
       (!tag || Object.entries(run.tags).some(([key, value]) => `${key}=${value}` === tag)) &&
-      (!needle ||
+      containsWords(
         JSON.stringify([
           run.run_id,
           run.name,
@@ -127,9 +131,9 @@ class RunsPage {
           run.configurations,
           run.code,
           run.evaluators,
-        ])
-          .toLowerCase()
-          .includes(needle));
+        ]),
+        text,
+      );
     return sortRuns(this.runs.filter(matches), params.get("sort") ?? "newest");
   }
 
@@ -151,6 +155,17 @@ class RunsPage {
         oninput: (event) => updateParams({ text: event.target.value.trim() }, { replace: true }),
       });
     if (document.activeElement !== search) search.value = params.get("text") ?? "";
+    const shown =
+      count === this.runs.length
+        ? formatCount(count, "run")
+        : `${formatInteger(count)} of ${formatCount(this.runs.length, "run")}`;
+    const key = JSON.stringify([names, tags, statuses, ["name", "tag", "status", "sort"].map((each) => params.get(each))]);
+    // An open list of choices would close if it were drawn again.
+    if (old && (key === this.toolsKey || document.activeElement?.closest(".filters select"))) {
+      this.tools.lastElementChild.textContent = shown;
+      return;
+    }
+    this.toolsKey = key;
     const rest = [
       names.length > 1 &&
         select("Name", [["", "all names"], ...names], params.get("name") ?? "", (name) => updateParams({ name })),
@@ -163,13 +178,7 @@ class RunsPage {
       select("Sort", SORTS, params.get("sort") ?? "newest", (sort) =>
         updateParams({ sort: sort === "newest" ? "" : sort }),
       ),
-      h(
-        "span",
-        { class: "quiet" },
-        count === this.runs.length
-          ? formatCount(count, "run")
-          : `${formatInteger(count)} of ${formatCount(this.runs.length, "run")}`,
-      ),
+      h("span", { class: "quiet" }, shown),
     ];
     for (const child of [...this.tools.children]) if (child !== search) child.remove();
     if (!old) this.tools.append(search);
@@ -220,6 +229,7 @@ class RunsPage {
 
   #renderRun(run, columns) {
     const names = run.configurations.slice(0, MAX_CONFIGURATIONS);
+    const short = shortenNames(run.configurations, 18);
     const rest = run.configurations.length - names.length;
     const span = names.length + (rest ? 1 : 0);
     const shared = { rowspan: span };
@@ -233,7 +243,7 @@ class RunsPage {
     const first = h(
       "td",
       { ...shared, class: "run-name" },
-      h("a", { href: link, class: "strong", dir: "auto" }, run.name),
+      h("a", { href: link, class: "strong", dir: "auto", "data-key": run.run_id }, run.name),
       " ",
       runStatus(run),
       run.rescored_from &&
@@ -256,11 +266,11 @@ class RunsPage {
       ),
     ];
     const after = [
-      h("td", { ...shared, class: "number nowrap", "data-label": "Time" }, formatSeconds(run.duration_seconds)),
+      h("td", { ...shared, class: "number nowrap", "data-label": "Time", "data-tip": explainTime(run) }, formatTimeSpent(run)),
       columns.hasCode && h("td", { ...shared, class: "code", "data-label": "Code", "data-tip": run.code }, run.code),
     ];
     const rows = names.map((name, index) =>
-      h("tr", null, index === 0 && before, this.#renderConfiguration(run, name, columns), index === 0 && after),
+      h("tr", null, index === 0 && before, this.#renderConfiguration(run, name, columns, short[index]), index === 0 && after),
     );
     if (rest)
       rows.push(
@@ -277,13 +287,14 @@ class RunsPage {
     return h("tbody", null, rows);
   }
 
-  #renderConfiguration(run, name, columns) {
+  #renderConfiguration(run, name, columns, label) {
     const metrics = run.metrics[name] ?? {};
     const rate = metrics.pass_rate;
     const side = `${run.run_id}@${name}`;
     const box = h("input", {
       type: "checkbox",
       checked: this.selected.includes(side),
+      "data-key": side,
       "aria-label": `Compare ${name} of ${run.name}, ${formatTime(run.started_at)}`,
       onchange: (event) => this.#toggle(side, event.target.checked),
     });
@@ -301,12 +312,13 @@ class RunsPage {
               kind: metric.unit === "tokens" ? "count" : metric.kind,
             })
           : ofJudges(kind) && DASH,
+        kind === "score" && isNumber(metric?.value) && h("span", { class: "quiet" }, ` n = ${formatInteger(metric.n)}`),
       );
     return [
       h(
         "td",
-        { class: "configuration" },
-        source.home === "server" ? h("label", null, box, " ", h("bdi", null, name)) : h("bdi", null, name),
+        { class: "configuration", "data-tip": label === name ? null : name },
+        source.home === "server" ? h("label", null, box, " ", h("bdi", null, label)) : h("bdi", null, label),
       ),
       h("td", { class: "rate", "data-tip": rate ? describeMetric(rate) : null }, renderRate(rate, run)),
       numeric(metrics.mean_score, "score"),
@@ -366,6 +378,18 @@ function hasMetric(run, name) {
   return Object.values(run.metrics).some((metrics) => isNumber(metrics[name]?.value));
 }
 
+/** Write how long a run took, or takes so far; a dash if nobody knows. */
+function formatTimeSpent(run) {
+  if (run.duration_seconds > 0) return formatSeconds(run.duration_seconds);
+  if (run.status !== "running") return DASH;
+  return `${formatSeconds(Math.max(0, (Date.now() - new Date(run.started_at).getTime()) / 1000))} so far`;
+}
+
+function explainTime({ duration_seconds: seconds, status }) {
+  if (seconds > 0) return null;
+  return status === "running" ? "the run is in progress" : `the run is ${status}, so its duration is unknown`;
+}
+
 function renderRate(rate, run) {
   if (!isNumber(rate?.value)) return h("span", { class: "quiet" }, describeCounts(run.counts));
   return h(
@@ -379,8 +403,9 @@ function renderRate(rate, run) {
       h(
         "span",
         { class: "quiet" },
-        ` ${rate.interval ? formatInterval(rate.interval, rate) : ""} of ${formatInteger(rate.n)}`,
+        ` ${rate.interval ? formatInterval(rate.interval, rate) : "no interval"} of ${formatInteger(rate.n)}`,
       ),
+      describeMissing(rate) && h("div", { class: "missing" }, describeMissing(rate)),
     ),
   );
 }

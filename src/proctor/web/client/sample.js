@@ -15,7 +15,18 @@ import {
   select,
 } from "./dom.js";
 import { copyText, markdownCell } from "./export.js";
-import { formatCost, formatInteger, formatMilliseconds, formatScore, formatTime, isNumber, toText } from "./format.js";
+import {
+  evaluatorLabel,
+  formatCost,
+  formatInteger,
+  formatMilliseconds,
+  formatScore,
+  formatTime,
+  isNumber,
+  shortenNames,
+  showId,
+  toText,
+} from "./format.js";
 import { flash } from "./gridtools.js";
 import { readFilters } from "./grid.js";
 import { renderTimeline, renderTranscript } from "./transcript.js";
@@ -103,23 +114,26 @@ export class SamplePanel {
 
   // The epoch to show is one that the filters are about, as in a cell of the table of passes.
   #matchesFilters(result) {
-    const { outcomes, byConfiguration, evaluator, range } = readFilters(this.params);
+    const { outcomes, byConfiguration, evaluator, range, error } = readFilters(this.params);
     const score = result.scores?.[evaluator];
     const outcome = evaluator ? (score ? scoreOutcome(score) : null) : result.outcome;
-    const wanted = byConfiguration[result.configuration];
+    const wanted = byConfiguration[result.configuration]?.replace("most:", "");
     const isRanged = range?.configuration === result.configuration;
-    if (!wanted && !outcomes.length && !isRanged) return false;
+    if (!wanted && !outcomes.length && !isRanged && !error) return false;
+    if (error && result.error?.kind !== error) return false;
     if (wanted === "notpassed" ? ["passed", "skipped"].includes(outcome) : wanted && wanted !== outcome) return false;
     if (outcomes.length && !wanted && !outcomes.includes(outcome)) return false;
     if (!isRanged) return true;
-    const value = range.column === "latency" ? result.latency_ms : result.scores?.[range.column]?.value;
+    const isLatency = this.grid.model.isLatency(range.column);
+    const value = isLatency ? result.latency_ms : result.scores?.[range.column]?.value;
     return value >= range.low && value <= range.high;
   }
 
-  // Without a choice, the first configuration that did not pass is the one to look at.
+  // Without a choice, the configuration to look at is the first that the filters are about, or that did not pass.
   #defaultConfiguration() {
     const { results } = this.payload;
-    return (results.find((result) => result.outcome !== "passed") ?? results[0])?.configuration;
+    const matching = results.find((result) => this.#matchesFilters(result));
+    return (matching ?? results.find((result) => result.outcome !== "passed") ?? results[0])?.configuration;
   }
 
   #render() {
@@ -151,12 +165,12 @@ export class SamplePanel {
   }
 
   #head(id) {
-    const step = (text, label, action, tip) =>
-      button(text, action, { class: "icon", "aria-label": label, "data-tip": tip });
+    const step = (text, label, action, tip, more) =>
+      button(text, action, { class: "icon", "aria-label": label, "data-tip": tip, ...more });
     return h(
       "header",
       { class: "panel-head" },
-      h("h2", { class: "panel-title", dir: "auto" }, id),
+      h("h2", { class: "panel-title", dir: "auto" }, showId(id)),
       h(
         "div",
         { class: "panel-buttons" },
@@ -167,6 +181,7 @@ export class SamplePanel {
           "Next sample that did not pass",
           () => this.grid.moveToFailure(1),
           "next sample that did not pass (n)",
+          { "data-failures": "" },
         ),
         this.payload &&
           button("Copy", (event) => this.#copyMarkdown(event), {
@@ -189,11 +204,14 @@ export class SamplePanel {
     const names = this.#configurations();
     const epochs = results.filter((result) => result.configuration === current.configuration);
     if (names.length < 2 && epochs.length < 2) return null;
-    const tabs = names.map((name) => {
+    const short = shortenNames(names, 24);
+    const tabs = names.map((name, index) => {
       const own = results.filter((result) => result.configuration === name);
       const marks = own.slice(0, 8).map((result) => outcomeMark(result.outcome, { small: own.length > 1 }));
-      return button([marks, " ", h("bdi", null, name)], () => updateParams({ c: name, epoch: "" }, { replace: true }), {
+      return button([marks, " ", h("bdi", null, short[index])], () => updateParams({ c: name, epoch: "" }, { replace: true }), {
         class: "tab",
+        "data-tip": short[index] === name ? null : name,
+        "aria-label": short[index] === name ? null : name,
         "aria-pressed": String(name === current.configuration),
       });
     });
@@ -329,7 +347,7 @@ function outcomeSection(result) {
       "tr",
       null,
       h("td", { class: "mark-cell" }, outcomeMark(scoreOutcome(score))),
-      h("th", { scope: "row" }, name),
+      h("th", { scope: "row" }, evaluatorLabel(name)),
       h("td", { class: "number" }, isNumber(score.value) ? formatScore(score.value) : ""),
       h(
         "td",
@@ -411,7 +429,7 @@ function judgeSection(result) {
 function numbersSection(result) {
   const usage = result.usage ?? {};
   const entries = [
-    ["latency", isNumber(result.latency_ms) && formatMilliseconds(result.latency_ms)],
+    ["target latency", isNumber(result.latency_ms) && formatMilliseconds(result.latency_ms)],
     ["input tokens", isNumber(usage.input_tokens) && formatInteger(usage.input_tokens)],
     ["output tokens", isNumber(usage.output_tokens) && formatInteger(usage.output_tokens)],
     ["cached tokens", isNumber(usage.cached_tokens) && formatInteger(usage.cached_tokens)],

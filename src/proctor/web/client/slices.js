@@ -1,7 +1,8 @@
 // Metrics by a metadata key, as interval dots.
 
 import { button, errorState, h, loadingState, replaceContent } from "./dom.js";
-import { describeMetric, formatCount, formatInteger, formatInterval, formatPercent, formatValue } from "./format.js";
+import { describeMetric, formatCount, formatPercent, nameMetrics, shortenNames } from "./format.js";
+import { metricCells } from "./metrics.js";
 import { intervalTable } from "./plots.js";
 import { joinPath, source } from "./source.js";
 
@@ -30,16 +31,17 @@ export async function renderSlices(holder, runId, key, open, configurations) {
 function drawSlices({ key, slices = [], total, notes = [], binned, overlapping }, open, wanted) {
   const known = [...new Set(slices.flatMap((slice) => Object.keys(slice.metrics ?? {})))];
   const names = (wanted ?? known).filter((name) => known.includes(name));
+  const short = shortenNames(names, 28);
   const rateOf = (table) => (table && "pass_rate" in table ? table.pass_rate : table);
   const filterOf = (value) => (key === "tags" ? { [`m.tags.${value}`]: "yes" } : { [`m.${key}`]: value });
   const rows = slices.flatMap(({ value, n, metrics = {} }) => [
     { heading: h("bdi", null, value), note: formatCount(n, "sample") },
-    ...names.map((name) => {
+    ...names.map((name, index) => {
       const metric = rateOf(metrics[name]);
       const reference = total?.[name]?.value;
       const label = binned
-        ? name
-        : button(name, () => open({ ...filterOf(value), [`o.${name}`]: "notpassed" }), {
+        ? short[index]
+        : button(short[index], () => open({ ...filterOf(value), [`o.${name}`]: "notpassed" }), {
             class: "link plain",
             "aria-label": `${name}, ${key} ${value}: show the samples that did not pass`,
           });
@@ -49,11 +51,7 @@ function drawSlices({ key, slices = [], total, notes = [], binned, overlapping }
         domain: [0, 1],
         reference,
         tip: `${key} ${value}, ${name}: ${describeMetric(metric ?? {})}`,
-        cells: [
-          h("strong", null, formatValue(metric?.value, metric)),
-          formatInterval(metric?.interval, metric) || "",
-          formatInteger(metric?.n ?? 0),
-        ],
+        ...metricCells("pass_rate", metric),
       };
     }),
   ]);
@@ -67,11 +65,11 @@ function drawSlices({ key, slices = [], total, notes = [], binned, overlapping }
       h(
         "ul",
         { class: "notes" },
-        notes.map((text) => h("li", { dir: "auto" }, text)),
+        notes.map((text) => h("li", { dir: "auto" }, nameMetrics(text, { pass_rate: "rate", strict_pass_rate: "rate" }))),
       ),
     intervalTable({
       caption: `Pass rate by ${key}`,
-      headings: ["Configuration", "Pass rate", "95% interval", "n"],
+      headings: ["Configuration", "Pass rate", "95% interval", "n", "Not counted"],
       rows,
       axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") },
     }),

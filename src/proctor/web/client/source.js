@@ -1,6 +1,6 @@
 // Read payloads: from the server, or from the compressed blocks of a one-file report.
 
-import { toLine } from "./format.js";
+import { splitWords, toLine } from "./format.js";
 
 const BLOCK_ROWS = 100;
 const CACHED_BLOCKS = 40;
@@ -80,10 +80,10 @@ class FileSource {
   }
 
   async get(path, params) {
-    const [, run, kind, rest] = path.match(/^runs\/([^/]+)\/(rows|search|samples)(?:\/(.*))?$/) ?? [];
+    const [, run, kind] = path.match(/^runs\/([^/]+)\/(rows|search|sample)$/) ?? [];
     if (kind === "rows") return this.#readRows(run, params.at);
-    if (kind === "search") return this.#search(run, params.text, params.cursor);
-    if (kind === "samples") return this.#readSample(run, decodeURIComponent(rest));
+    if (kind === "search") return this.#search(run, params);
+    if (kind === "sample") return this.#readSample(run, params.id);
     if (path === "compare") return this.#readComparison(params);
     const payload = await this.#read(path, params);
     if (path.endsWith("/scores")) return pickScores(payload, params.evaluator);
@@ -149,7 +149,7 @@ class FileSource {
     return { rows: await Promise.all(details) };
   }
 
-  async #search(run, text, cursor) {
+  async #search(run, { text, error, cursor }) {
     const grid = await this.#read(`runs/${run}/grid`);
     const total = grid.sample_ids.length;
     const found = [];
@@ -158,7 +158,7 @@ class FileSource {
     while (block * BLOCK_ROWS < total && performance.now() < end) {
       const details = await this.#readBlock(run, block);
       details.forEach((detail, index) => {
-        if (containsText(detail, text)) found.push(block * BLOCK_ROWS + index);
+        if (containsText(detail, text, error)) found.push(block * BLOCK_ROWS + index);
       });
       block += 1;
     }
@@ -179,19 +179,20 @@ function pickMetadata(payload, key) {
   return column;
 }
 
-/** True if a text of a sample contains another one in any case, as in the search of the server. */
-export function containsText(detail, text) {
-  const needle = text.toLowerCase();
-  for (const part of listTexts(detail)) if (part.toLowerCase().includes(needle)) return true;
-  return false;
+/** True if a result of a sample, or of one kind of error, has all words in its texts, as in the search of the server. */
+export function containsText({ sample, results }, text, error = "") {
+  const words = splitWords(text ?? "");
+  const common = words.length ? [...listLeaves([sample.id, sample.input, sample.expected, sample.metadata])] : [];
+  return results.some((result) => {
+    if (error && result.error?.kind !== error) return false;
+    const parts = words.length ? [...common, ...listTexts(result)].map((part) => part.toLowerCase()) : [];
+    return words.every((word) => parts.some((part) => part.includes(word)));
+  });
 }
 
-function* listTexts({ sample, results }) {
-  yield* listLeaves([sample.id, sample.input, sample.expected, sample.metadata]);
-  for (const { output, error, scores } of results) {
-    yield* listLeaves([output, error?.kind, error?.message]);
-    for (const score of Object.values(scores ?? {})) yield score.reason ?? "";
-  }
+function* listTexts({ output, error, scores }) {
+  yield* listLeaves([output, error?.kind, error?.message]);
+  for (const score of Object.values(scores ?? {})) yield score.reason ?? "";
 }
 
 function* listLeaves(value) {

@@ -1,8 +1,8 @@
 // A session as a readable transcript: messages, folded tool calls, nested sub-agents, images, and a time line.
 
-import { foldout, h, isSafeImage, outcomeMark, quotation } from "./dom.js";
+import { foldout, h, isSafeImage, outcomeMark, quotation, svg } from "./dom.js";
 import { formatCost, formatCount, formatInteger, formatMilliseconds, isNumber, toLine, toText } from "./format.js";
-import { timeline } from "./plots.js";
+import { dataTable } from "./plots.js";
 
 const MAX_EVENTS = 400;
 const MAX_DEPTH = 6;
@@ -166,6 +166,17 @@ function renderImage(address) {
   return h("p", { class: "quiet attached-text" }, text);
 }
 
+/** Write the arguments of a tool call as in Python: query="…", limit=3. */
+export function writeArguments(values) {
+  if (typeof values !== "object" || Array.isArray(values)) return toLine(values, 120);
+  return toLine(
+    Object.entries(values)
+      .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+      .join(", "),
+    120,
+  );
+}
+
 function renderToolCall(call, depth) {
   const time = isNumber(call.duration_ms) ? formatMilliseconds(call.duration_ms) : "";
   const head = [
@@ -174,7 +185,7 @@ function renderToolCall(call, depth) {
     h(
       "span",
       { class: "tool-arguments", dir: "auto" },
-      `(${toLine(call.arguments ?? {}, 120).replace(/^\{|\}$/g, "")})`,
+      `(${writeArguments(call.arguments ?? {})})`,
     ),
     h("span", { class: "quiet" }, call.error ? ` error: ${toLine(call.error, 120)}` : "", time && ` ${time}`),
   ];
@@ -226,4 +237,30 @@ function readNested(data) {
     events.length > 0 &&
     events.every((event) => event && typeof event === "object" && typeof event.type === "string");
   return isSession ? events : null;
+}
+
+/** The spans of a session in order: model calls and tool calls with their durations. */
+function timeline(spans) {
+  const total = spans.reduce((sum, span) => sum + span.duration, 0);
+  if (!total) return null;
+  let start = 0;
+  const bars = spans.map((span) => {
+    const x = (100 * start) / total;
+    start += span.duration;
+    return svg("rect", {
+      class: `span ${span.kind}`,
+      x: `${x}%`,
+      width: `${Math.max(0.4, (100 * span.duration) / total)}%`,
+      y: 2,
+      height: 14,
+      "data-tip": span.text,
+    });
+  });
+  const rows = spans.map((span) => [span.text]);
+  return h(
+    "figure",
+    { class: "timeline" },
+    svg("svg", { width: "100%", height: 18, "aria-hidden": "true" }, bars),
+    dataTable("Model calls and tool calls with their durations", ["Step"], rows),
+  );
 }

@@ -4,7 +4,6 @@ import { makeLink, navigate, updateParams } from "./address.js";
 import { emptyState, h, replaceContent, select } from "./dom.js";
 import {
   DASH,
-  formatChange,
   formatCount,
   formatInteger,
   formatInterval,
@@ -15,6 +14,8 @@ import {
 } from "./format.js";
 import { legend, trendPlot } from "./plots.js";
 import { source } from "./source.js";
+
+const MAX_TRIED = 10;
 
 /** Show a metric over time. */
 export async function renderTrendsPage(address) {
@@ -27,17 +28,18 @@ export async function renderTrendsPage(address) {
       const name = params.get("name") ?? "";
       const metric = params.get("metric") ?? "pass_rate";
       const rescored = params.has("rescored") ? "1" : "";
-      const payload = await source.get("trends", { name, metric, rescored });
+      let payload = await source.get("trends", { name, metric, rescored });
+      const { names } = payload;
       const run = params.get("run") ?? "";
-      if (!name && payload.names.length > 1)
-        return showTrend(
-          content,
-          await source.get("trends", { name: payload.names[0], metric, rescored }),
-          payload.names[0],
-          payload.names,
-          run,
-        );
-      return showTrend(content, payload, name || payload.names[0] || "", payload.names, run);
+      let shown = name || names[0] || "";
+      // Without a choice, the newest name that has a value.
+      for (const other of !name && names.length > 1 ? names.slice(0, MAX_TRIED) : []) {
+        const next = await source.get("trends", { name: other, metric, rescored });
+        if (other !== names[0] && !next.points.length) continue;
+        [payload, shown] = [next, other];
+        if (next.points.length) break;
+      }
+      return showTrend(content, payload, shown, names, run);
     },
   };
   await page.update(address);
@@ -129,26 +131,25 @@ function describeIntervals(series) {
   return parts.join(" ") || "There are no intervals.";
 }
 
-function describeOnly({ name, points: [point] }, metric) {
-  const interval = point.interval ? `95% ${formatInterval(point.interval, metric)}, ` : "";
-  return `${name} ${formatValue(point.value, metric)} (${interval}n = ${formatInteger(point.n)})`;
+function describePoint(point, metric) {
+  const interval = point.interval ? `95% ${formatInterval(point.interval, metric)}` : "no interval";
+  return `${formatValue(point.value, metric)} (${interval}, n = ${formatInteger(point.n)})`;
 }
 
 function describeTrend(series, metric, metricName, name) {
   const isSingleRun = new Set(series.flatMap((one) => one.points.map((point) => point.run_id))).size === 1;
   if (isSingleRun && series.length > 1 && series.length <= 3)
-    return `In the only run of ${name}, ${metricLabel(metricName)}: ${series.map((one) => describeOnly(one, metric)).join("; ")}.`;
+    return `In the only run of ${name}, ${metricLabel(metricName)}: ${series.map(({ name: label, points: [point] }) => `${label} ${describePoint(point, metric)}`).join("; ")}.`;
   const [longest] = [...series].sort((a, b) => b.points.length - a.points.length);
   const valued = longest.points.filter((point) => isNumber(point.value));
   const measured = valued.filter((point) => !point.rescored_from);
   const known = measured.length ? measured : valued;
   const [before, last] = [known.at(-2), known.at(-1)];
-  const interval = last.interval ? ` (95% ${formatInterval(last.interval, metric)})` : "";
-  const head = `${metricLabel(metricName)} of ${name}, ${longest.name}: ${formatValue(last.value, metric)}${interval} of ${formatInteger(last.n)} in the newest of ${formatCount(known.length, "run")}`;
-  const unit = metric.kind === "rate" ? " points" : "";
-  const text = before
-    ? `${head}, ${formatChange(last.value - before.value, metric)}${unit} since the run before.`
-    : `${head}.`;
+  const others = series.length - 1;
+  const whose = series.length > 1 ? `${name}, ${longest.name}` : name;
+  const rest = others ? ` ${formatCount(others, "other configuration")} below.` : "";
+  const head = `${metricLabel(metricName)} of ${whose}: ${describePoint(last, metric)} in the newest of ${formatCount(known.length, "run")}`;
+  const text = `${head}${before ? `, ${describePoint(before, metric)} in the run before` : ""}.${rest}`;
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
@@ -163,11 +164,11 @@ function renderTable(points, metric) {
         h("td", { class: "nowrap" }, h("a", { href: makeLink(["runs", point.run_id]) }, formatTime(point.time))),
         h("td", { dir: "auto" }, point.configuration),
         h("td", { class: "number" }, h("strong", null, formatValue(point.value, metric))),
-        h("td", { class: "number" }, formatInterval(point.interval, metric) || DASH),
-        h("td", { class: "number" }, formatInteger(point.n)),
+        h("td", { class: "number", "data-label": "95% interval" }, formatInterval(point.interval, metric) || DASH),
+        h("td", { class: "number", "data-label": "n" }, formatInteger(point.n)),
         h(
           "td",
-          null,
+          { class: "remarks" },
           [point.changes.length ? `${point.changes.join(", ")} changed` : "", point.note].filter(Boolean).join("; "),
         ),
       ),
@@ -177,7 +178,7 @@ function renderTable(points, metric) {
     { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Table of runs" },
     h(
       "table",
-      { class: "data" },
+      { class: "data stacked" },
       h(
         "thead",
         null,
