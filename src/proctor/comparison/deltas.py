@@ -109,12 +109,12 @@ def _estimate_side_interval(
 
     `values` are those of the samples that are also in `others`, or of all samples.
     """
+    if side.has_epochs and len(values) < MIN_CLUSTERS:
+        return None
     trials = side.list_epochs(name)
     if others is not None:
         excluded = side.different_samples or ()
         trials = [(sample, value) for sample, value in trials if sample in others and sample not in excluded]
-    if side.has_epochs and len(values) < MIN_CLUSTERS:
-        return None
     return estimate_interval(values, clusters, trials, side.clusters)
 
 

@@ -7,9 +7,9 @@ clusters of samples.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from statistics import fmean
 
 from proctor.core.stats import differences, effects, intervals
 from proctor.core.stats.descriptive import mean
@@ -215,11 +215,11 @@ def estimate_interval(
     """
     if len(values) < 2:
         return None
-    verdicts = [value for _, value in trials]
     # A sample of which some epochs have no number counts as much as the others, but has fewer trials.
-    if verdicts and differences.is_binary(verdicts) and math.isclose(fmean(verdicts), fmean(values), abs_tol=1e-9):
+    if len(set(Counter(sample for sample, _ in trials).values())) == 1:
         by_sample = cluster_by_sample or {}
-        return intervals.clustered_rate_interval(verdicts, [by_sample.get(sample, sample) for sample, _ in trials])
+        clusters_of_trials = [by_sample.get(sample, sample) for sample, _ in trials]
+        return intervals.clustered_rate_interval([value for _, value in trials], clusters_of_trials)
     if clusters is not None:
         if intervals.find_cluster_problem(clusters):
             return None

@@ -83,13 +83,13 @@ class Side(msgspec.Struct, frozen=True):
         return self.run is not None and self.run.options.epochs > 1
 
     def list_epochs(self, metric: str) -> list[tuple[str, float]]:
-        """Return the sample and the number of each trial; empty without epochs, or if only means are known."""
+        """Return the sample and the 0 or 1 of each trial; empty without epochs, and for numbers other than 0 and 1."""
         figures = self.read_figures() if self.has_epochs else None
         if figures is None:
             return []
-        columns = {**_list_metric_columns(figures, self.run), **_list_score_columns(figures)}
-        column = next((columns[alias] for alias in list_aliases(metric) if alias in columns), ())
-        return [(name, value) for name, value in zip(figures.sample_ids, column, strict=False) if value == value]
+        column = next(filter(None, (_find_column(figures, alias) for alias in list_aliases(metric))), ())
+        trials = [(name, value) for name, value in zip(figures.sample_ids, column, strict=False) if value == value]
+        return trials if all(value in (0.0, 1.0) for _, value in trials) else []
 
     @property
     def names(self) -> list[str]:
@@ -136,8 +136,8 @@ def average_by_sample(readings: Iterable[SampleValue]) -> ValuesBySample:
 
 def _list_metric_columns(figures: Figures, run: RunMetadata | None) -> dict[str, Numbers]:
     columns: dict[str, Numbers | None] = {
-        PASS_RATE: list(map(_PASS_VALUES.__getitem__, figures.outcomes)),
-        STRICT_PASS_RATE: list(map(_STRICT_VALUES.__getitem__, figures.outcomes)),
+        PASS_RATE: _find_column(figures, PASS_RATE),
+        STRICT_PASS_RATE: _find_column(figures, STRICT_PASS_RATE),
         MEAN_SCORE: figures.values,
         # Compared as a fraction from 0 to 1, and shown on its scale.
         TOTAL_SCORE: compute_total_shares(figures, run),
@@ -146,6 +146,16 @@ def _list_metric_columns(figures: Figures, run: RunMetadata | None) -> dict[str,
         COST: figures.costs,
     }
     return {name: column for name, column in columns.items() if column}
+
+
+def _find_column(figures: Figures, metric: str) -> Numbers | None:
+    """Return the column of a metric that may be a rate."""
+    if metric in (PASS_RATE, STRICT_PASS_RATE):
+        table = _PASS_VALUES if metric == PASS_RATE else _STRICT_VALUES
+        return list(map(table.__getitem__, figures.outcomes))
+    if metric == MEAN_SCORE:
+        return figures.values
+    return figures.scores.get(metric) or figures.passes.get(metric.removesuffix(_PASS_RATE_SUFFIX))
 
 
 def _list_score_columns(figures: Figures) -> dict[str, Numbers]:

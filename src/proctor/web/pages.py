@@ -17,7 +17,7 @@ from proctor.reports.pages import comparisons, runs, samples
 from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page
 from proctor.version import VERSION
 from proctor.web.labelling import LabelPages
-from proctor.wiring.compare_runs import AT, OpenedRun, check_pair, compare_sides, open_report
+from proctor.wiring.compare_runs import AT, OpenedRun, check_pair, compare_sides, list_siblings, open_report
 from proctor.wiring.open_history import current_status, load_report
 from proctor.wiring.registry import Registry
 
@@ -165,10 +165,7 @@ class Pages:
             return self._comparisons[key]
         labels = _name_sides(first, second)
         numbers = first.side(a.configuration, labels[0]), second.side(b.configuration, labels[1])
-        is_same_run = first.report.run_id == second.report.run_id
-        siblings = first.report.pair_siblings(a.configuration, b.configuration) if is_same_run else []
-        pairs = [numbers, *((first.side(x), second.side(y)) for x, y in siblings)]
-        comparison = compare_sides(pairs, by=by or None)[0]
+        [comparison] = compare_sides([numbers], siblings=list_siblings(first, second), by=by or None)
         page = comparisons.comparison_page(comparison, a, b, numbers)
         if all(side.report.metadata and side.report.metadata.status not in LIVE for side in (a, b)):
             _keep_last(self._comparisons, key, page)

@@ -83,6 +83,7 @@ def compare(
     sides = build_sides(first, second)
     [comparison] = compare_sides(
         [sides],
+        siblings=list_siblings(first, second),
         unpaired=unpaired,
         metrics=metrics,
         better=better,
@@ -118,6 +119,7 @@ def compare_configurations(
     compared = [build_sides(*pair) for pair in pairs]
     comparisons = compare_sides(
         compared,
+        siblings=list_siblings(first, second),
         unpaired=unpaired,
         metrics=metrics,
         min_difference=min_difference,
@@ -129,10 +131,28 @@ def compare_configurations(
     ], without_partner
 
 
-def compare_sides(pairs: Sequence[tuple[Side, Side]], *, unpaired: bool = False, **options: Any) -> list[Comparison]:
-    """Compare pairs of sides; reject sides without a common sample, unless they are `unpaired` groups."""
-    pairs = [unpair_sides(*pair) for pair in pairs] if unpaired else pairs
-    comparisons = compare_all(pairs, **options)
+def list_siblings(first: OpenedRun, second: OpenedRun) -> list[tuple[Side, Side]]:
+    """Return the other comparisons of a run with its baseline, if this is one of them."""
+    if not _is_same_run(first, second) or not len(first.configurations) == len(second.configurations) == 1:
+        return []
+    siblings = first.report.pair_siblings(*first.configurations, *second.configurations)
+    return [(first.side(a), second.side(b)) for a, b in siblings]
+
+
+def compare_sides(
+    pairs: Sequence[tuple[Side, Side]],
+    *,
+    siblings: Sequence[tuple[Side, Side]] = (),
+    unpaired: bool = False,
+    **options: Any,
+) -> list[Comparison]:
+    """Compare pairs of sides; reject sides without a common sample, unless they are `unpaired` groups.
+
+    The tests of `siblings`, which are compared elsewhere, count in the correction, so that a pair has one verdict.
+    """
+    all_pairs = [*pairs, *siblings]
+    comparisons = compare_all([unpair_sides(*pair) for pair in all_pairs] if unpaired else all_pairs, **options)
+    comparisons = comparisons[: len(pairs)]
     for comparison in comparisons:
         if not (comparison.samples or comparison.unpaired or comparison.biased):
             raise ConfigError(
