@@ -438,6 +438,8 @@ LOADERS = {
     "a percent sign": "return open('prompts/%s.txt' % pick(q)).read()",
     "a folder beside a log": "with open('calls.log', 'a') as log: log.write(q)\n"
     "    return Path('prompts', pick(q) + '.txt').read_text()",
+    "JSON beside a log": "import json\n    with open('calls.txt', 'a') as log: log.write(q)\n"
+    "    with open('config.json') as f: return json.load(f)",
     "every file of the folder": "return [p.read_text() for p in HERE.glob('*.txt')]",
     "points in a file called key": "return open('key_points.txt').read()",
     "an answer key": "return Path('answer-key.md').read_text()",
@@ -464,7 +466,7 @@ UNSEEN = {
     ),
 }
 NOT_PROMPTS = ("README.md", "tls.pem")
-PROMPTS = ("v1.txt", "prompts/v1.txt", "key_points.txt", "answer-key.md")
+PROMPTS = ("v1.txt", "prompts/v1.txt", "config.json", "key_points.txt", "answer-key.md")
 BESIDE: Files = dict.fromkeys((*NOT_PROMPTS, *PROMPTS), "one")
 EDITED: Files = dict.fromkeys(PROMPTS, "two")
 

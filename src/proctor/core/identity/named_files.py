@@ -174,10 +174,10 @@ class _FileCollector:
 
     def add_file(self, file: NamedFile, scope: Scope) -> bool:
         """Digest a file unless the code writes it; return False if the limits are reached."""
-        writes = bool(self._output_files or self._output_folders)
+        # Data files may be written only where the name of a written file is not known.
         if is_key_file(file.path):
             self._uncovered.add(f"the key file {file.label}, which is not read", scope.name)
-        elif file.path in self._output_files or (writes and is_output(file.path)):
+        elif file.path in self._output_files or (self._output_folders and is_output(file.path)):
             self._uncovered.add(f"the file {file.label}, which it may write", scope.name)
         else:
             return self._digest(file.label, file.path)
