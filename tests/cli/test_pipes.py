@@ -66,3 +66,13 @@ def test_a_code_is_the_same_where_nobody_reads_the_complaints(run: Project, comm
     assert piped(run, command) == (code, "")
     statuses = {item["status"] for item in run.proctor("runs", "--json").json}
     assert statuses == {"completed"}
+
+
+def test_a_target_that_closes_standard_output_changes_no_exit_code(project: Project) -> None:
+    """The report is printed nevertheless."""
+    project.write("closing.py", "import sys\ndef answer(q):\n    sys.stdout.close()\n    return q\n")
+    command = ["run", "--dataset", "data.jsonl", "--target", "closing.py:answer", "-e", "exact_match"]
+    done = subprocess.run(
+        [sys.executable, "-m", "proctor", *command], capture_output=True, text=True, cwd=project.folder
+    )
+    assert (done.returncode, "pass_rate" in done.stdout) == (0, True), done.stderr

@@ -75,3 +75,12 @@ def test_every_format_writes_any_text(tmp_path: Path, text: str) -> None:
 def test_half_an_emoji_is_shown_as_its_escape(name: str, tmp_path: Path) -> None:
     path = find_format(name).save(make_report("ok \ud83d"), tmp_path)
     assert "ok \\ud83d" in path.read_text(encoding="utf-8").replace("\\\\", "\\")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_writes_a_number_that_python_does_not_write_in_decimal(name: str) -> None:
+    """As text in hexadecimal."""
+    trials = [Trial(Sample("s", 10**5000, expected=[10**5000]), output) for output in (10**5000, {"n": [10**5000]})]
+    report = EvalReport([EvalResult(trial, {"exact": Score(0.0, False)}) for trial in trials], run())
+    written = find_format(name).render(report)
+    assert name not in ("json", "csv") or hex(10**5000) in written

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from click.core import ParameterSource
@@ -287,15 +287,33 @@ def progress(options: Mapping[str, Any], **settings: Any) -> Any:
 def redirect_prints(as_json: bool) -> Iterator[None]:
     """With --json, redirect the prints of targets and evaluators to standard error.
 
-    Streams that they replace are restored afterwards.
+    Streams that they replace are restored afterwards, and streams that they close are opened again.
     """
-    streams = sys.stdout, sys.stderr
+    streams = [(stream, _copy_descriptor(stream)) for stream in (sys.stdout, sys.stderr)]
     try:
         if as_json:
             sys.stdout = sys.stderr
         yield
     finally:
-        sys.stdout, sys.stderr = streams
+        sys.stdout, sys.stderr = (_reopen(*stream) for stream in streams)
+
+
+def _copy_descriptor(stream: TextIO) -> int | None:
+    try:
+        return os.dup(stream.fileno())
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _reopen(stream: TextIO, descriptor: int | None) -> TextIO:
+    if descriptor is None:
+        return stream
+    if stream.closed:
+        return open(descriptor, "w", encoding=stream.encoding, errors=stream.errors)  # noqa: PTH123
+    # The target may have closed all descriptors.
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
+    return stream
 
 
 @contextlib.contextmanager

@@ -138,19 +138,23 @@ def _make_readable(value: Any) -> Any:
     return _make_readable(built) if isinstance(built, dict | list | float) else built
 
 
+# Python refuses to write more than 4,300 digits in decimal, because it takes quadratic time.
+_MAX_BITS_IN_DECIMAL = 14_000
 _NOT_FINITE = {"nan": b"NaN", "inf": b"Infinity", "-inf": b"-Infinity"}
 
 
 def encode_any_text(value: Any) -> bytes:
     r"""Encode as JSON for people; half a surrogate pair, which UTF-8 cannot encode, becomes the text of its escape.
 
+    A number with more digits than Python writes in decimal becomes a text in hexadecimal.
+
     >>> encode_any_text({"cut": "ok \ud83d"})
     b'{"cut":"ok \\\\ud83d"}'
     """
     try:
         return _encoder.encode(value)
-    except UnicodeEncodeError:
-        return _encoder.encode(_escape_surrogates(msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True)))
+    except ValueError:
+        return _encoder.encode(_make_encodable(msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True)))
 
 
 def escape_surrogates(text: str) -> str:
@@ -158,12 +162,14 @@ def escape_surrogates(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _escape_surrogates(value: Any) -> Any:
+def _make_encodable(value: Any) -> Any:
     if isinstance(value, str):
         return escape_surrogates(value)
     if isinstance(value, dict):
-        return {_escape_surrogates(key): _escape_surrogates(item) for key, item in value.items()}
-    return [_escape_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
+        return {_make_encodable(key): _make_encodable(item) for key, item in value.items()}
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS_IN_DECIMAL:
+        return hex(value)
+    return [_make_encodable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def encode_pretty(value: Any, indent: int = 2) -> bytes:

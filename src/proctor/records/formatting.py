@@ -126,6 +126,7 @@ def format_cell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return repr(value)
+        # A number that Python does not write in decimal is a text.
+        return codec.encode_any_text(value).decode().strip('"') if isinstance(value, int) else repr(value)
     text = value if isinstance(value, str) else codec.to_text(value)
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
