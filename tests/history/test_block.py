@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proctor.history.block import ResultPacker
@@ -44,7 +44,22 @@ trials = st.builds(
 results = st.builds(EvalResult, trials, score_mappings)
 
 
-@given(st.lists(results, max_size=6))
+# Batches of texts without errors, most of which passed: these are packed together.
+passing_trials = st.builds(
+    Trial,
+    st.builds(Sample, st.text(max_size=3), st.text(max_size=3), st.none() | st.text(max_size=3)),
+    st.text(max_size=3),
+    st.none(),
+    st.floats(0, 1e9),
+    st.just(NOW),
+    st.sampled_from(["default", "other"]),
+    st.integers(0, 3),
+)
+passing_results = st.builds(EvalResult, passing_trials, st.just({"a": PASS, "b": PASS}) | score_mappings)
+
+
+@given(st.lists(results, max_size=6) | st.lists(passing_results, min_size=1, max_size=6))
+@example([EvalResult(Trial(Sample("1", "x", "y"), "y", None, 1.5, NOW, "other", 2), {"a": PASS, "b": PASS})])
 def test_a_batch_is_packed_as_its_results_are_one_by_one(batch: list[EvalResult]) -> None:
     """Figures, ids and JSON are equal, whichever scores the results have."""
     packer = ResultPacker(RUN)

@@ -83,8 +83,26 @@ def test_a_process_that_was_killed_is_an_error_once(path: Path, background: Back
     assert background.answer(*request)[0] == 200
 
 
+def test_a_closed_background_starts_no_process(path: Path) -> None:
+    """Requests that still wait when the viewer ends are answered with an error."""
+    pages = BackgroundPages(str(path))
+    pages.close()
+    assert pages.answer("compare", {})[0] == 500
+    assert pages._process is None
+
+
+def test_modules_in_the_current_folder_are_not_imported(
+    path: Path, background: BackgroundPages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file such as statistics.py must not hide a module of the standard library."""
+    (tmp_path / "statistics.py").write_text("raise SystemExit(1)\n")
+    monkeypatch.chdir(tmp_path)
+    assert background.answer(f"runs/{SQLiteHistory(path).runs()[0].run_id}/judges", {})[0] == 200
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="whether another process lives is read from /proc")
 def test_the_process_ends_with_its_viewer(path: Path, tmp_path: Path) -> None:
-    """Also if the viewer is killed, and also if Ctrl-C reached both."""
+    """Also if the viewer is killed; Ctrl-C in the terminal, which reaches both, does not end it before."""
     script = (
         "import os, signal, sys\n"
         "from proctor.web.background import BackgroundPages\n"

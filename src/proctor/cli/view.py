@@ -87,6 +87,8 @@ def make_server(app: Any) -> Any:
         log_config=None,
         access_log=False,
         server_header=False,
+        # After Ctrl-C, nobody waits for the statistics of a large run.
+        timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config)
 

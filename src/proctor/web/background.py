@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from queue import SimpleQueue
@@ -32,12 +33,13 @@ class BackgroundPages:
         self._address = address
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
         """Return status and JSON of a page; the process answers one request at a time."""
         with self._lock:
             try:
-                line = self._ask(path, query)
+                line = b"" if self._is_closed else self._ask(path, query)
             except OSError:
                 line = b""
             if not line.endswith(b"\n"):
@@ -50,7 +52,10 @@ class BackgroundPages:
     def _ask(self, path: str, query: Mapping[str, str]) -> bytes:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", STARTED_BY], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                # -P, because a module in the current folder must not hide one of the standard library.
+                [sys.executable, "-P", "-c", STARTED_BY],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
             )
             # Not an argument, because an address may contain a password.
             self._write({"history": self._address})
@@ -65,7 +70,8 @@ class BackgroundPages:
         self._process.stdin.flush()
 
     def close(self) -> None:
-        """End the process, also in the middle of a page."""
+        """End the process, also in the middle of a page, and start no other one."""
+        self._is_closed = True
         process = self._process
         if process is not None:
             process.kill()
@@ -101,7 +107,12 @@ def main() -> None:
     pages = Pages(open_history(address))
     while True:
         request = requests.get()
-        status, body = pages.answer_json(request["path"], request["query"])
+        try:
+            status, body = pages.answer_json(request["path"], request["query"])
+        except Exception as error:
+            traceback.print_exc()
+            content = {"error": f"this page cannot be computed: {type(error).__name__}: {error}", "fix": ""}
+            status, body = 500, codec.encode_any_text(content)
         answers.write(b"%d %b\n" % (status, body))
         answers.flush()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from proctor.comparison.report import EvalReport
@@ -71,11 +72,12 @@ class Pages:
 
     def answer_json(self, path: str, query: Mapping[str, str]) -> Answer:
         """Return the status and the JSON of a page; another process may compute what takes seconds."""
-        try:
-            if self._compute is not None and self._is_slow(path, query):
-                return self._compute(path, query)
-        except RunNotFound:
-            pass  # The page says what is missing.
+        compute = self._compute
+        if compute is not None:
+            # An error is an answer of the page itself.
+            with suppress(ProctorError):
+                if self._is_slow(path, query):
+                    return compute(path, query)
         return encode_answer(lambda: self.answer(path, query))
 
     def _is_slow(self, path: str, query: Mapping[str, str]) -> bool:
