@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import socket
 import webbrowser
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -61,8 +62,8 @@ def command(run: str | None, **options: Any) -> None:
         if options["open"] and not _open_browser(address):
             click.echo("no browser can be opened from here: leave out --open, and open the address in one", err=True)
         # Some versions of uvicorn raise the signal again after they have stopped.
-        with contextlib.suppress(KeyboardInterrupt), contextlib.closing(background):
-            make_server(app).run(sockets=[listener])
+        with contextlib.suppress(KeyboardInterrupt):
+            make_server(app, background.close).run(sockets=[listener])
 
 
 def _open_browser(address: str) -> bool:
@@ -74,9 +75,15 @@ def _open_browser(address: str) -> bool:
     return type(browser) is not webbrowser.GenericBrowser and browser.open(address)
 
 
-def make_server(app: Any) -> Any:
-    """Return a server that loads only what answering plain HTTP needs."""
+def make_server(app: Any, close: Callable[[], None] | None = None) -> Any:
+    """Return a server that loads only what answering plain HTTP needs; it calls `close` before it waits for answers."""
     import uvicorn
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            if close is not None:
+                close()
+            await super().shutdown(sockets)
 
     config = uvicorn.Config(
         app,
@@ -87,10 +94,8 @@ def make_server(app: Any) -> Any:
         log_config=None,
         access_log=False,
         server_header=False,
-        # After Ctrl-C, nobody waits for the statistics of a large run.
-        timeout_graceful_shutdown=1,
     )
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
