@@ -33,6 +33,7 @@ from proctor.errors import ConfigError, suggest_name
 from proctor.metrics.registry import MetricLike, compute_metric, to_metric
 from proctor.records import codec
 from proctor.records.comparison import MIN_DIFFERENCE, NOT_COMPARABLE, Comparison, MetricDelta, list_aliases
+from proctor.records.formatting import format_count
 from proctor.records.rubric import RUBRIC, TOTAL_SCORE
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Skipped
@@ -449,7 +450,7 @@ def _describe_run_differences(a: Side, b: Side, run_a: RunMetadata, run_b: RunMe
         )
     if run_a.options.epochs != run_b.options.epochs:
         yield (
-            f"{a.name} has {run_a.options.epochs} epochs and {b.name} has {run_b.options.epochs}: "
+            f"{a.name} has {format_count(run_a.options.epochs, 'epoch')} and {b.name} has {run_b.options.epochs}: "
             "the epochs of each sample are averaged, and a sample passes if more than half of its own epochs pass"
         )
 
