@@ -244,7 +244,7 @@ def test_a_run_in_progress_updates_without_a_reload(browser: Any, tmp_path: Path
             window = Window(browser, address)
             page = window.open("/")
             page.get_by_role("link", name="live").first.click()
-            page.get_by_text("No results yet").wait_for()
+            page.get_by_text("No results").wait_for()
             page.evaluate("window.isSamePage = true")
             (tmp_path / "first").touch()
             page.get_by_text("1 of 1 passed").first.wait_for()

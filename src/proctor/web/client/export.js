@@ -2,6 +2,7 @@
 
 import { announce, outcomeName } from "./dom.js";
 import { toText } from "./format.js";
+import { choosePreview } from "./gridrow.js";
 
 // Texts come in blocks from the server; beyond this number of rows a file has only numbers.
 const MAX_TEXT_ROWS = 5_000;
@@ -108,14 +109,21 @@ export async function gridToMarkdown(view, limit = 50) {
       model.ids[row],
       texts?.input ?? "",
       ...view.shown.map((column) => {
+        // The outcome is that of the epoch whose text is shown.
         const first = model.cell(row, column);
-        const cell = texts?.cells.find((one) => one.cell === first);
-        return `${outcomeName(view.states[row * model.width + column])}: ${cell?.error ?? cell?.output ?? ""}`;
+        const shown = texts && choosePreview(texts, first, view, model.configurations[column]);
+        if (!shown) return outcomeName(view.states[row * model.width + column]);
+        const epoch = model.epochs > 1 ? ` in epoch ${shown.cell - first + 1} of ${model.epochs}` : "";
+        return `${outcomeName(view.marks[shown.cell])}${epoch}: ${shown.error ?? shown.output ?? ""}`;
       }),
     ];
   });
   const total = view.visibleRows().length;
-  const note = total > rows.length ? `\n\n${rows.length} of ${total} samples.` : "";
+  const notes = [
+    total > rows.length && `${rows.length} of ${total} samples.`,
+    view.evaluator && `Verdicts of ${markdownCell(view.evaluator)}.`,
+  ].filter(Boolean);
+  const note = notes.length ? `\n\n${notes.join(" ")}` : "";
   return markdownTable(["sample", "input", ...names], table) + note;
 }
 

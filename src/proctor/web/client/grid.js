@@ -364,7 +364,7 @@ export class SampleGrid {
   }
 
   #emptyContent() {
-    if (!this.model.rows) return emptyState("No results yet.", "Samples appear here as soon as they finish.");
+    if (!this.model.rows) return emptyState("No results.", "Samples of a run in progress appear here as soon as they finish.");
     if (this.searchText && this.searchShare < 1)
       return emptyState(
         "Searching…",

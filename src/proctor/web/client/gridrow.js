@@ -64,7 +64,7 @@ function buildCell(view, row, column, texts) {
 }
 
 /** Choose the epoch to show: the first with the outcome of the filter, else the first that did not pass. */
-function choosePreview(texts, first, { model, marks, filters }, configuration) {
+export function choosePreview(texts, first, { model, marks, filters }, configuration) {
   const cells = texts.cells.filter(({ cell }) => cell >= first && cell < first + model.epochs);
   const wanted = (filters.byConfiguration[configuration] ?? filters.outcomes.join()).replace("most:", "");
   const exact = OUTCOMES.indexOf(filters.error ? "error" : wanted);
@@ -102,8 +102,10 @@ function describeCell(view, row, column, preview) {
   const parts = [`${model.configurations[column]}: ${name === "waiting" ? "no result yet" : name}`];
   const value = view.values?.[index];
   if (value === value && value !== undefined) parts.push(`score ${formatScore(value)}`);
-  if (preview?.reason) parts.push(`${preview.evaluator}: ${preview.reason}`);
-  if (preview?.error) parts.push(preview.error);
+  const epoch = model.epochs > 1 && preview ? `epoch ${preview.cell - model.cell(row, column) + 1}: ` : "";
+  if (epoch) parts[0] += " (most epochs)";
+  if (preview?.reason) parts.push(`${epoch}${preview.evaluator}: ${preview.reason}`);
+  if (preview?.error) parts.push(epoch + preview.error);
   return parts.join("\n");
 }
 

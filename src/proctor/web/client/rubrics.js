@@ -63,7 +63,7 @@ function draw(element, { runId, payload, rubrics, params, configuration, configu
       h(
         "span",
         { class: "quiet" },
-        `Darker is higher; hatched cells have no score.${payload.left_out ? ` ${formatCount(payload.left_out, "further session")} not shown.` : ""}${payload.epochs > 1 ? " Only the first epoch is shown." : ""}`,
+        `A stronger colour is higher; hatched cells have no score.${payload.left_out ? ` ${formatCount(payload.left_out, "further session")} not shown.` : ""}${payload.epochs > 1 ? " Only the first epoch is shown." : ""}`,
       ),
     ),
     h(

@@ -245,7 +245,7 @@ class RunPage {
     replaceContent(this.overview);
     append(this.overview, [
       warningList(payload.warnings?.map((text) => this.#nameMetrics(text))),
-      summary.finished === 0 && emptyState("No results yet.", payload.status_text),
+      summary.finished === 0 && emptyState("No results.", payload.status_text),
       summary.finished > 0 &&
         h(
           "div",
@@ -430,7 +430,7 @@ class RunPage {
       h("p", { class: "quiet" }, "Passed some epochs but not all, the least reliable first."),
       h("ul", { class: "legend" }, items),
       count > flaky.length && h("p", { class: "quiet" }, `… and ${formatInteger(count - flaky.length)} more`),
-      button("All samples whose epochs differ", () => this.#open({ flaky: "1" }), { class: "link" }),
+      button("All samples whose epochs differ, also by errors or missing verdicts", () => this.#open({ flaky: "1" }), { class: "link" }),
     );
   }
 
