@@ -120,7 +120,8 @@ def test_a_viewer_of_an_empty_history_says_how_to_fill_it(project: Project, monk
     result = project.proctor("view", "--open", "--port", "0")
     assert result.code == 0
     assert "no runs in .proctor/history.db; `proctor run eval.yaml` stores one" in result.out
-    assert "no browser can be opened from here: leave out --open" in result.err
+    assert "The viewer shows a run as soon as it starts." in result.out
+    assert "warning: no browser found. Fix: open the address above in a browser" in result.err
 
 
 def test_a_plan_names_its_run_as_other_commands_do(project: Project) -> None:

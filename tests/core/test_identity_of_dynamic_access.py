@@ -43,7 +43,6 @@ HEAD = """
 import builtins, glob, importlib, importlib.metadata, importlib.resources, importlib.util
 import inspect, operator, os, pkgutil, runpy, sys
 from importlib import import_module, import_module as load, resources
-import zlib
 from pathlib import Path
 HERE = Path(__file__).parent
 NAME = 'prompts'
@@ -270,7 +269,6 @@ def answer(q):
 """,
     "a class with __call__": """
 import dataclasses, re, sys
-import zlib
 from pathlib import Path
 PATTERN = re.compile("a+")
 @dataclasses.dataclass
@@ -399,7 +397,6 @@ def test_a_constant_with_other_values_than_files_has_a_warning(tmp_path: Path) -
 
 
 PREAMBLE = """import os, shutil, tempfile
-import zlib
 from pathlib import Path
 HERE = Path(__file__).parent
 WRITE, READ = "a", "r"

@@ -13,7 +13,7 @@ import click
 from proctor.cli import options as cli
 from proctor.cli.filters import explain_no_match
 from proctor.core.resources import suggest_file
-from proctor.errors import ConfigError, UsageError
+from proctor.errors import ConfigError, UsageError, join_hints
 
 DEFAULT_PORT = 8700
 PORTS_TRIED = 20
@@ -42,8 +42,8 @@ def command(run: str | None, **options: Any) -> None:
 
     file = history_file(options["history"])
     if options["history"] and file is not None and not file.exists():
-        fix = f"{suggest_file(file, ('.db',))}; `proctor runs` lists the runs of the default history"
-        raise UsageError("history not found", where=str(file), fix=fix.replace("?;", "?"))
+        fix = join_hints(suggest_file(file, (".db",)), "`proctor runs` lists the runs of the default history")
+        raise UsageError("history not found", where=str(file), fix=fix)
     history = open_history(options["history"])
     page = "" if run is None else f"#/runs/{history.find(run).run_id}"
     host = options["host"]
@@ -57,9 +57,9 @@ def command(run: str | None, **options: Any) -> None:
         address = f"http://{shown_host}:{port}/{query}{page}"
         click.echo(f"viewing {history.describe().where}\n{address}\nPress Ctrl-C to stop.")
         if not history.runs(limit=1):
-            click.echo(f"{explain_no_match(history, {})}. This page shows it as soon as it starts.")
+            click.echo(f"{explain_no_match(history, {})}. The viewer shows a run as soon as it starts.")
         if options["open"] and not _open_browser(address):
-            click.echo("no browser can be opened from here: leave out --open, and open the address in one", err=True)
+            click.echo("warning: no browser found. Fix: open the address above in a browser", err=True)
         # Some versions of uvicorn raise the signal again after they have stopped.
         with contextlib.suppress(KeyboardInterrupt), contextlib.closing(background):
             make_server(app).run(sockets=[listener])
