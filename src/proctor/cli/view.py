@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import socket
+import threading
 import webbrowser
 from typing import Any
 
@@ -17,6 +18,8 @@ from proctor.errors import ConfigError, UsageError, join_hints
 
 DEFAULT_PORT = 8700
 PORTS_TRIED = 20
+TEXT_BROWSERS = ("w3m", "lynx", "links", "elinks", "www-browser")
+NO_BROWSER = "warning: no browser found. Fix: open the address above in a browser"
 
 
 @click.command("view")
@@ -58,20 +61,30 @@ def command(run: str | None, **options: Any) -> None:
         click.echo(f"viewing {history.describe().where}\n{address}\nPress Ctrl-C to stop.")
         if not history.runs(limit=1):
             click.echo(f"{explain_no_match(history, {})}. The viewer shows a run as soon as it starts.")
-        if options["open"] and not _open_browser(address):
-            click.echo("warning: no browser found. Fix: open the address above in a browser", err=True)
+        if options["open"]:
+            _open_browser(address)
         # Some versions of uvicorn raise the signal again after they have stopped.
         with contextlib.suppress(KeyboardInterrupt), contextlib.closing(background):
             make_server(app).run(sockets=[listener])
 
 
-def _open_browser(address: str) -> bool:
-    """Open an address in a browser; False if there is none, or only one that would occupy the terminal."""
+def _open_browser(address: str) -> None:
+    """Open an address while the server runs; warn if no browser can, or only one that would occupy the terminal."""
+
+    def open_address() -> None:
+        if not browser.open(address):
+            click.echo(NO_BROWSER, err=True)
+
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
-        return False
-    return type(browser) is not webbrowser.GenericBrowser and browser.open(address)
+        click.echo(NO_BROWSER, err=True)
+        return
+    if getattr(browser, "basename", "") in TEXT_BROWSERS:
+        click.echo(NO_BROWSER, err=True)
+    else:
+        # Some browsers return only when they are closed.
+        threading.Thread(target=open_address, daemon=True).start()
 
 
 def make_server(app: Any) -> Any:

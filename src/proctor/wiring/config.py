@@ -83,6 +83,8 @@ def load_eval_file(
     file = _Checker(data, lines, path, overridden).check()
     importing.add_folder(path.parent)
     places = {"": str(path), **{key: f"{path}:{line}" for key, line in lines.items()}}
+    if not isinstance(file.dataset, list):
+        places["dataset.path"] = file.dataset if isinstance(file.dataset, str) else file.dataset.path
     try:
         return _build(file, path, places)
     except UsageError as error:

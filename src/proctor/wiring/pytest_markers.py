@@ -45,12 +45,20 @@ def check_marker(item: Any, marker: pytest.Mark, fixture_names: Collection[str],
         *_find_value_errors(arguments),
         *_find_signature_errors(arguments, fixture_names),
     ]
-    if not errors:
-        try:
-            return _check_evaluation(item, arguments, history)
-        except UsageError as error:
-            errors = [rename_thresholds(error)]
-    raise combine_errors(errors, "the marker")
+    wrong = {error.where for error in errors}
+    known = {
+        name: value
+        for name, value in arguments.items()
+        if name not in wrong and common_name(name, ARGUMENTS) in ARGUMENTS
+    }
+    samples: list[Any] = []
+    try:
+        samples = _check_evaluation(item, known, history)
+    except UsageError as error:
+        errors.append(rename_thresholds(error))
+    if errors:
+        raise combine_errors(errors, "the marker")
+    return samples
 
 
 def _find_name_errors(marker: pytest.Mark) -> Iterator[UsageError]:
