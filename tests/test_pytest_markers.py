@@ -82,6 +82,36 @@ def test_all_mistakes_of_a_marker_are_reported(pytester: pytest.Pytester) -> Non
     pytester.runpytest_inprocess(*OPTIONS, "--proctor", "test_all.py::test_valid").assert_outcomes(passed=1)
 
 
+def test_mistakes_of_the_evaluation_are_reported_with_those_of_the_marker(pytester: pytest.Pytester) -> None:
+    """Whether the test has a target or not."""
+    marker = 'epoch=2, dataset="missing.jsonl", evaluators=["contans"]'
+    body = f"@pytest.mark.proctor({marker})\ndef test_body(sample): 1 / 0\n"
+    target = f"@pytest.mark.proctor({marker}, target=str.upper)\ndef test_target(): 1 / 0\n"
+    pytester.makepyfile(test_all=HEADER + body + target)
+    result = pytester.runpytest_inprocess(*OPTIONS, "--proctor")
+    result.assert_outcomes(errors=2)
+    for name in ("test_body", "test_target"):
+        result.stdout.fnmatch_lines(
+            [
+                f"test_all.py::{name}: the marker has 2 problems",
+                "  - unknown argument 'epoch'",
+                "      - file not found: missing.jsonl",
+                "      - evaluators?0?: unknown evaluator 'contans'",
+            ]
+        )
+
+
+def test_a_node_id_with_parameters_shows_the_mistake(pytester: pytest.Pytester) -> None:
+    """pytest alone would only say that it does not find the item."""
+    wrong = "@pytest.mark.parametrize('x', [1, 2])\n{0}@pytest.mark.proctor(epoch=2)\n{0}def test_it({1}x): 1 / 0\n"
+    in_class = f"class TestAll:\n    {wrong.format('    ', 'self, ')}"
+    pytester.makepyfile(test_all=HEADER + wrong.format("", "") + in_class)
+    for test in ("test_it", "TestAll::test_it"):
+        result = pytester.runpytest_inprocess(*OPTIONS, "--proctor", f"test_all.py::{test}[1]")
+        result.assert_outcomes(errors=1)
+        result.stdout.fnmatch_lines([f"test_all.py::{test}: unknown argument 'epoch'"])
+
+
 def test_every_condition_counts(pytester: pytest.Pytester) -> None:
     """`min_passes` switches no other condition off, and counts the results of a target; `limit` selects items."""
     pytester.makepyfile(

@@ -266,6 +266,15 @@ def suggest_name(name: str, choices: Iterable[str]) -> str:
     return "choose one of: " + ", ".join(names[:MAX_ITEMS]) + more
 
 
+def join_hints(*hints: str) -> str:
+    """Join hints to one fix; a question needs no semicolon.
+
+    >>> join_hints("did you mean 'a.db'?", "or leave it out", "see --help")
+    "did you mean 'a.db'? or leave it out; see --help"
+    """
+    return "; ".join(hints).replace("?;", "?")
+
+
 def list_names(name: str, choices: Iterable[str]) -> str:
     """List the known names, and suggest the most similar one.
 

@@ -106,6 +106,10 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str) -> Generat
     try:
         items = yield
     except _MarkerError as error:
+        test = _shorten_node_id(f"{collector.nodeid}::{name}")
+        if any("[" in argument and _shorten_node_id(argument) == test for argument in collector.config.args):
+            # pytest looks for an item with parameters, and would only say that there is none.
+            raise
         # An error of the module would hide the wrong markers of its other tests.
         return _InvalidEval.from_parent(collector, name=name, error=error)
     for item in items if isinstance(items, list) else ():

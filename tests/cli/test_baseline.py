@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+import sqlite3
 
 import msgspec
 import pytest
 from inline_snapshot import snapshot
 
 from proctor import SQLiteHistory
+from proctor.errors import RunNotFound
 from tests.cli.project import Project
 from tests.history.history_contract import make_failure, make_result, make_run, store_run
 
@@ -175,3 +177,13 @@ def test_missing_values_of_several_epochs_are_trials(project: Project) -> None:
     project.proctor("run", "eval.yaml", "-q", "--epochs", "2")
     out = project.proctor("baseline", "set", "main", "latest").out
     assert "warning: 2 of 10 trials have no value of" in out
+
+
+def test_fixes_of_a_history_can_be_typed(project: Project, history: SQLiteHistory) -> None:
+    """An unknown baseline and damaged metrics name the baseline and the run, not a placeholder."""
+    with pytest.raises(RunNotFound, match=r"Fix: set it to the latest run: proctor baseline set 'a b' latest$"):
+        history.baseline("a b")
+    with sqlite3.connect(project.folder / ".proctor/history.db") as connection:
+        connection.execute("UPDATE runs SET metrics = ?", (b"{",))
+    connection.close()
+    assert "or delete the run: proctor delete r1\n" in project.proctor("show", "r1").err

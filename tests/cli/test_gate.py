@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from proctor.history.sqlite import SQLiteHistory
 from tests.cli.project import CommandResult, Project
 from tests.tables import each_row
 
@@ -317,8 +318,8 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(exam: Project, monkeypat
 @each_row(
     ("args", "message"),
     [
-        (["latest"], "proctor baseline set main RUN"),
-        (["eval.yaml"], "proctor baseline set main RUN"),
+        (["latest"], "Fix: proctor gate latest --baseline main\n"),
+        (["eval.yaml"], "Fix: proctor gate eval.yaml --baseline main\n"),
         (["latest", "--margin", "2%"], "--margin needs --baseline"),
         (["eval.yaml", "--until-decided"], "--until-decided needs --baseline"),
         (["latest", "--baseline", "mian"], "did you mean 'main'"),
@@ -400,3 +401,20 @@ def test_a_baseline_goes_before_a_run_of_the_same_name(exam: Project) -> None:
     result = exam.proctor("gate", "latest", "--baseline", "main")
     assert result.code == 1
     assert exam.proctor("gate", "latest", "--baseline", "exam").code == 0
+
+
+def test_the_fix_of_a_gate_without_a_baseline_can_be_typed(exam: Project) -> None:
+    """It names the newest run that is not the candidate; a first run becomes the baseline of the next."""
+    exam.proctor("baseline", "drop", "main")
+    history = SQLiteHistory(".proctor/history.db")
+    first = history.find("latest").run_id
+    name_first = f"Fix: name a run: proctor baseline set main {first}; then: proctor gate "
+    assert f"{name_first}eval.yaml --baseline main\n" in exam.proctor("gate", "latest").err
+    assert exam.proctor("run", "eval.yaml", "-q").code == 0
+    second = history.find("latest").run_id
+    assert f"{name_first}latest --baseline main\n" in exam.proctor("gate", "latest").err
+    assert f"set main {second}; then: proctor gate eval.yaml " in exam.proctor("gate", "eval.yaml").err
+    assert f"set main {second}; then: proctor gate {first} " in exam.proctor("gate", first, "--unpaired").err
+    other = exam.proctor("gate", "eval.yaml", "--history", "o t.db").err
+    command = "proctor run eval.yaml --history 'o t.db', then proctor baseline set main latest --history 'o t.db'"
+    assert command in " ".join(other.split())

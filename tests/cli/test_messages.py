@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import webbrowser
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -120,7 +121,42 @@ def test_a_viewer_of_an_empty_history_says_how_to_fill_it(project: Project, monk
     result = project.proctor("view", "--open", "--port", "0")
     assert result.code == 0
     assert "no runs in .proctor/history.db; `proctor run eval.yaml` stores one" in result.out
-    assert "no browser can be opened from here: leave out --open" in result.err
+    assert "The viewer shows a run as soon as it starts." in result.out
+    assert "warning: no browser found. Fix: open the address above in a browser" in result.err
+
+
+@each_row("command", ["w3m", "/usr/bin/lynx", "links", "elinks", "www-browser"])
+def test_a_viewer_does_not_open_a_browser_in_the_terminal(
+    command: str, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.cli.view.make_server", lambda _: SimpleNamespace(run=lambda sockets: None))
+    monkeypatch.setattr("webbrowser.get", lambda: webbrowser.GenericBrowser(command))
+    monkeypatch.setattr("webbrowser.GenericBrowser.open", Mock(side_effect=AssertionError))
+    assert "warning: no browser found." in project.proctor("view", "--open", "--port", "0").err
+
+
+def test_a_viewer_answers_while_the_command_of_a_browser_runs(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BROWSER may be a script that opens the address elsewhere, as in a remote editor."""
+    is_serving, is_opened = threading.Event(), threading.Event()
+    opened = []
+
+    def open_address(_: webbrowser.GenericBrowser, address: str) -> bool:
+        opened.append((address, is_serving.wait(60)))
+        is_opened.set()
+        return True
+
+    def serve(sockets: object) -> None:
+        is_serving.set()
+        assert is_opened.wait(60)
+
+    monkeypatch.setattr("webbrowser.get", lambda: webbrowser.GenericBrowser("/editor/browser.sh"))
+    monkeypatch.setattr("webbrowser.GenericBrowser.open", open_address)
+    monkeypatch.setattr("proctor.cli.view.make_server", lambda _: SimpleNamespace(run=serve))
+    result = project.proctor("view", "--open", "--port", "0")
+    assert (result.code, result.err) == (0, "")
+    assert opened == [(result.out.splitlines()[1], True)]
 
 
 def test_a_plan_names_its_run_as_other_commands_do(project: Project) -> None:

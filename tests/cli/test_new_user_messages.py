@@ -121,6 +121,16 @@ def test_skipped_samples_have_a_reason_and_a_fix(project: Project) -> None:
         (RECORDS.format("noid.jsonl"), "or generate ids: dataset: {path: noid.jsonl, generate_ids: true}"),
         (RECORDS.format("[{input: a}]"), "item 0: id is missing Fix: give every sample an id: {id: a, input: …}"),
         (RECORDS.format("noid.csv"), "map a column to it: dataset: {path: noid.csv, mapping: {question: input}};"),
+        (RECORDS.format("sub/noid.jsonl"), "or generate ids: dataset: {path: sub/noid.jsonl, generate_ids: true}"),
+        (RECORDS.format('"no id, 2.jsonl"'), 'or generate ids: dataset: {path: "no id, 2.jsonl", generate_ids: true}'),
+        (
+            RECORDS.format("sub/noid.csv"),
+            'map a column to it: dataset: {path: sub/noid.csv, mapping: {"the question (EN)": input}}; give',
+        ),
+        (
+            "dataset: data.jsonl\ntarget: app.py:shout\nevaluators: 'contains: yes'\n",
+            'write evaluators: ["contains: yes"]',
+        ),
         (RECORDS.format("{path: data.jsonl, format: auto}"), "add dataset: {path: data.jsonl, format: NAME}, one of:"),
         (HTTP, "target (bad.yaml:2): the body has the placeholder $inptu"),
     ],
@@ -128,7 +138,10 @@ def test_skipped_samples_have_a_reason_and_a_fix(project: Project) -> None:
 def test_errors_after_parsing_name_the_eval_file(project: Project, text: str, message: str) -> None:
     """The file and the line of the key."""
     (project.folder / "logs").mkdir()
-    project.write("noid.jsonl", NO_IDS)
+    (project.folder / "sub").mkdir()
+    for name in ("noid.jsonl", "sub/noid.jsonl", "no id, 2.jsonl"):
+        project.write(name, NO_IDS)
+    project.write("sub/noid.csv", "the question (EN),answer\na,b\n")
     project.write("noid.csv", "question,answer\na,b\n")
     project.write("bad.yaml", text)
     result = project.proctor("run", "bad.yaml")

@@ -41,6 +41,10 @@ def test_an_empty_history_says_so_and_stays_absent(project: Project) -> None:
     assert fix == "`proctor run eval.yaml` stores one, `proctor init` writes an eval file\n"
     result = project.proctor("show")
     assert (result.code, "the history is empty" in result.err) == (2, True)
+    assert result.err.endswith("Fix: proctor run eval.yaml\n")
+    other = project.proctor("show", "--history", "other.db")
+    assert other.err.endswith("Fix: proctor run eval.yaml --history other.db\n")
+    assert "`proctor run eval.yaml --history other.db` stores" in project.proctor("runs", "--history", "other.db").out
     assert not (project.folder / ".proctor").exists()
 
 
@@ -265,4 +269,6 @@ def test_a_killed_and_resumed_run_says_what_its_duration_leaves_out(project: Pro
     history = SQLiteHistory(project.folder / ".proctor/history.db")
     history.update(msgspec.structs.replace(history.find(run_id), status="running", duration_seconds=0.0))
     resumed = project.proctor("run", "eval.yaml", "--resume", run_id)
-    assert "the run was killed and resumed: its duration leaves out" in " ".join(resumed.out.split())
+    assert "the run was killed and resumed; its duration does not include the time before the kill" in " ".join(
+        resumed.out.split()
+    )

@@ -108,7 +108,7 @@ def test_evaluators_equal_to_the_pass_rate_are_named(runs: Project) -> None:
         runs.proctor("show", "two", "--by", "topic")
     )
     compared = squeeze(runs.proctor("compare", "two@large", "two@small", "--by", "topic"))
-    assert "left out where they equal a row of their slice: contains, exact_match; number of common" in compared
+    assert "hidden because they equal another row of the slice: contains, exact_match; number of common" in compared
 
 
 def test_compare_by_is_in_the_markdown(runs: Project) -> None:

@@ -102,7 +102,7 @@ def test_differences_between_runs_are_mentioned() -> None:
     [result] = find_evaluator_changes(run("1", msgspec.structs.replace(RIGHT, identity="9")), run("2", RIGHT)).describe(
         "new", "old"
     )
-    assert result == "the evaluator right is not the same in both runs: the code, or code or values that it uses"
+    assert result == "the evaluator right is not the same in both runs: its code, or code and constants that it uses"
 
 
 def test_another_weight_changes_the_total_and_not_the_rubric() -> None:

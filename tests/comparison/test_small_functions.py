@@ -32,7 +32,7 @@ def test_describe_code_change() -> None:
     """Say what may differ in an evaluator with equal options: its code, or a function it calls."""
     assert (
         describe_code_change(EvaluatorSpec("tone", "rubric", {"adapter": "python:judge"}, "1f"))
-        == "the code of python:judge, or code or values that it uses"
+        == "the code of python:judge, or code and constants that it uses"
     )
 
 

@@ -43,7 +43,6 @@ HEAD = """
 import builtins, glob, importlib, importlib.metadata, importlib.resources, importlib.util
 import inspect, operator, os, pkgutil, runpy, sys
 from importlib import import_module, import_module as load, resources
-import zlib
 from pathlib import Path
 HERE = Path(__file__).parent
 NAME = 'prompts'
@@ -270,7 +269,6 @@ def answer(q):
 """,
     "a class with __call__": """
 import dataclasses, re, sys
-import zlib
 from pathlib import Path
 PATTERN = re.compile("a+")
 @dataclasses.dataclass
@@ -399,12 +397,15 @@ def test_a_constant_with_other_values_than_files_has_a_warning(tmp_path: Path) -
 
 
 PREAMBLE = """import os, shutil, tempfile
-import zlib
 from pathlib import Path
 HERE = Path(__file__).parent
 WRITE, READ = "a", "r"
 def save(text, mode="w"):
     with open("state.txt", mode) as file: file.write(text)
+def append(text, *, mode="a"):
+    with open("state.txt", mode) as file: file.write(text)
+def load(text, mode, missing="w"):
+    with open("state.txt", mode) as file: return file.read() or missing
 """
 MODE = "mode = '{}' if q else '{}'\n    "
 # Ways to write a file whose name is a constant, other than `open` with a constant mode.
@@ -418,8 +419,16 @@ WRITERS = [
     MODE.format("a", "w") + "open('state.txt', mode).write(q)",
     MODE.format("a", "w") + "open('state.txt', mode=mode).write(q)",
     MODE.format("a", "w") + "(HERE / 'state.txt').open(mode).write(q)",
+    "mode = 'r'\n    if q: mode = 'a'\n    open('state.txt', mode).write(q)",
+    "mode = 'w' if q == 'x' else 'r'\n    open('state.txt', mode).write(q)",
     "open('state.txt', WRITE).write(q)",
     "save(q)",
+    "append(q)",
+    "q.to_csv(path_or_buf='state.txt')",
+    "q.to_csv('state.txt', ';')",
+    "q.write_parquet(file='state.txt', compression='zstd')",
+    "Path(q).replace(target='state.txt')",
+    "shutil.copytree(q, 'state.txt')",
 ]
 READERS = [
     MODE.format("rb", "r") + "return open('state.txt', mode).read()",
@@ -428,6 +437,12 @@ READERS = [
     "shutil.copy('state.txt', os.devnull)",
     "return Path('state.txt').read_text().replace('state.txt', q)",
     "os.replace(q, 'other.txt')\n    return open('state.txt').read()",
+    "mode = q.mode\n    if q == 'a': return 'b'\n    return open('state.txt', mode).read()",
+    "mode = 'r' if q == 'a' else 'rb'\n    return open('state.txt', mode).read()",
+    "mode = 'r' if q.get('w') else 'rb'\n    return open('state.txt', mode).read()",
+    "modes = {'text': 'r', 'append': 'a'}\n    return open('state.txt', modes['text']).read()",
+    "q.rename('state.txt')\n    return open('state.txt').read()",
+    "return load(q, 'rb')",
 ]
 
 

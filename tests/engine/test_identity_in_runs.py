@@ -82,7 +82,7 @@ def test_a_changed_constant_of_an_evaluator_refuses_to_be_resumed(
     """What an evaluator compares with is part of it."""
     first = run(program, history, limit=2)
     program["WORDS"] = ["b"]
-    with pytest.raises(ResumeRefused, match=r"changed: judge \(the code, or code or values that it uses\)"):
+    with pytest.raises(ResumeRefused, match=r"changed: judge \(its code, or code and constants that it uses\)"):
         run(program, history, resume=first.run_id)
 
 

@@ -89,7 +89,7 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
 @pytest.mark.thorough
 @each_row(("name", "log"), [*EXAMPLES.items(), *TAKEN_BACK.items(), *EXCHANGES.items()])
 def test_nothing_in_a_log_can_be_lost(name: str, log: list[Any]) -> None:
-    """A word put into any place of a log, instead of anything, is found in the record."""
+    """A word in any place of a log, as one of four values in turn (all in `make properties`), is in the record."""
     lost = []
     values = copy.deepcopy(log)
     for container, key, put in pair_in_turn(list(spots(values)), PUTS):

@@ -106,7 +106,7 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
 @pytest.mark.thorough
 @each_row("name", EXAMPLES)
 def test_nothing_in_a_trace_can_be_lost(name: str) -> None:
-    """A word put into any place of a trace, instead of anything, is found in the record."""
+    """A word in any place of a trace, as one of four values in turn (all in `make properties`), is in the record."""
     lost = []
     form = FORMATS.get(name.partition(" ")[0], otlp)
     values = opened(EXAMPLES[name])

@@ -91,7 +91,7 @@ def test_a_changed_judge_function_is_named(batch: Project) -> None:
     Path("eval.yaml").write_text(WHOLE.replace("judge:four", "other:four"))
     assert batch.proctor("run", "eval.yaml", "--name", "new").code == 0
     result = " ".join(batch.proctor("compare", "new", "old").out.split())
-    assert "not the same in both runs: the code of python:four, or code or values that it uses" in result
+    assert "not the same in both runs: the code of python:four, or code and constants that it uses" in result
 
 
 def test_a_set_of_rubrics_cannot_have_one_name(batch: Project) -> None:

@@ -31,12 +31,15 @@ CLAIMS = {claim.name: claim for claim in claims()}
 
 @pytest.mark.parametrize("name", QUICK)
 def test_claims_hold(name: str) -> None:
-    """False alarms, coverage and gates are in the claimed range, up to Monte Carlo error."""
+    """False alarms, coverage and gates are in the claimed range, up to 4 Monte Carlo errors.
+
+    With 400 replicates, the cheap claims of 5% false alarms fail above 11%, those of 95% coverage below 89%. With 30,
+    the two slow claims only show that coverage is not below 78%.
+    """
     claim = CLAIMS[name]
-    replicates = 100 if claim.cost == 1 else 30
-    result = simulate(claim, replicates=replicates)
+    result = simulate(claim, replicates=400 if claim.cost < 5 else 30)
     low, high = claim.asked
-    tolerance = 4 * max(0.25 * (low + high) * (2 - low - high) / replicates, 1e-4) ** 0.5
+    tolerance = 4 * (0.25 * (low + high) * (2 - low - high) / result.replicates) ** 0.5
     assert low - tolerance <= result.share <= high + tolerance
 
 

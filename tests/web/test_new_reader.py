@@ -150,7 +150,7 @@ def test_a_card_has_one_link_and_only_its_command_is_code(window: Window, ids: l
         ({"command": ("proctor", "run", "--target", "new.py:f")}, {"command": ("proctor", "run", "--target=old.py:f")},
          ("new.py:f", "old.py:f")),
         ({"commit": "b" * 12}, {"commit": "a" * 12}, ("b" * 12, "a" * 12)),
-        ({"commit": "a" * 12}, {}, ("the code of f, or code or values that it uses",) * 2),
+        ({"commit": "a" * 12}, {}, ("the code of f, or code and constants that it uses",) * 2),
     ],
 )  # fmt: skip
 def test_a_changed_target_is_described_by_what_differs(

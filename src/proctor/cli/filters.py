@@ -128,8 +128,11 @@ def explain_no_match(history: History, query: Mapping[str, Any]) -> str:
     """Return why no run matches: the history is empty, a name is misspelled, or no run matches the filters."""
     recent = history.runs(limit=RECENT_RUNS)
     if not recent:
-        where = display_name(history.describe().where)
-        return f"no runs in {where}; `proctor run eval.yaml` stores one, `proctor init` writes an eval file"
+        from proctor.history.run_finder import write_history_option
+
+        where = history.describe().where
+        command = display_name(f"proctor run eval.yaml{write_history_option(where)}")
+        return f"no runs in {display_name(where)}; `{command}` stores one, `proctor init` writes an eval file"
     known_names = {
         "name": {run.name for run in recent},
         "evaluator": {spec.name for run in recent for spec in run.evaluators},

@@ -9,6 +9,7 @@ import os
 import secrets
 import shlex
 import shutil
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ from proctor.errors import ConfigError, ProctorError, RunInterrupted, RunNotFoun
 from proctor.history.run_finder import PREFIX
 from proctor.ports import History
 from proctor.records.gate import GateResult
+from proctor.records.run import RunMetadata
 from proctor.reports import gate as gate_report
 from proctor.reports.files import write_file
 from proctor.reports.format import escape
@@ -131,8 +133,8 @@ def command(run: str, **options: Any) -> int:
 
 
 def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResult:
-    config = _parse_config(options)
     history = open_history(options["history"])
+    config = _parse_config(options, run, history)
     is_file = Path(run).is_file() or run.endswith(EVAL_FILE_ENDINGS)
     job = _load_job(Path(run), options) if is_file else None
     if job is not None:
@@ -140,8 +142,9 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
         outputs.reject_outputs_in_dataset(job.evaluation.dataset)
     baseline = None
     if options["baseline"] is not None:
-        baseline = open_baseline(history, options["baseline"], options["configuration"])
-        is_named = baseline.report.run_id in {each.run_id for each in history.baselines().values()}
+        baselines = history.baselines()
+        baseline = open_baseline(history, baselines, options["baseline"], options["configuration"])
+        is_named = baseline.report.run_id in {each.run_id for each in baselines.values()}
         gate_checks.require_usable_baseline(baseline, is_named=is_named)
     custom_metrics = load_custom_metrics(options["plugin"]) if job is None else job.custom_metrics
     if baseline is not None:
@@ -149,6 +152,7 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     gate: early.EarlyGate | None = None
     if job is None:
         candidate = _open_stored(run, history, options)
+        gate_checks.require_checks(baseline, config, run, history)
     else:
         candidate, gate, config = _run_file(job, baseline, config, history, options)
     [candidate] = compare_runs.add_custom_metrics(candidate, custom_metrics=custom_metrics)
@@ -165,9 +169,10 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     return require_cards(result, history, run_metadata, options["require_card"], metrics)
 
 
-def open_baseline(history: History, reference: str, configuration: str | None = None) -> compare_runs.OpenedRun:
-    """Open a baseline by name, or any run. If both exist, the baseline is used."""
-    baselines = history.baselines()
+def open_baseline(
+    history: History, baselines: Mapping[str, RunMetadata], reference: str, configuration: str | None = None
+) -> compare_runs.OpenedRun:
+    """Open one of the baselines by name, or any run. If both exist, the baseline is used."""
     name, at, _ = reference.rpartition(compare_runs.AT)
     if reference in baselines or (at and name in baselines):
         baseline = compare_runs.open_report(PREFIX + reference, history, configuration)
@@ -175,12 +180,13 @@ def open_baseline(history: History, reference: str, configuration: str | None = 
     try:
         return compare_runs.open_report(reference, history, configuration)
     except RunNotFound:
-        raise RunNotFound(f"unknown baseline or run {reference!r}", fix=_suggest_baseline(history, reference)) from None
+        fix = _suggest_baseline(history, baselines, reference)
+        raise RunNotFound(f"unknown baseline or run {reference!r}", fix=fix) from None
 
 
-def _suggest_baseline(history: History, reference: str) -> str:
+def _suggest_baseline(history: History, baselines: Collection[str], reference: str) -> str:
     """Suggest a similar baseline or run; without baselines, the command that names the latest run."""
-    baselines, runs = history.baselines(), history.runs(limit=RECENT_RUNS)
+    runs = history.runs(limit=RECENT_RUNS)
     hint = suggest_name(reference, {*baselines, *(run.name for run in runs)})
     if baselines or hint.startswith("did you mean"):
         return hint
@@ -202,7 +208,7 @@ def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
     )
 
 
-def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
+def _parse_config(options: dict[str, Any], run: str, history: History) -> decision.GateConfig:
     margin = decision.DEFAULT_MARGIN if options["margin"] is None else parse_margin(options["margin"], "--margin")
     metrics: dict[str, float | None] = {}
     for text in options["metric"]:
@@ -210,7 +216,8 @@ def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
         metrics[name] = parse_margin(own_margin, f"--metric {name}") if equals else None
     needs_baseline = [name for name in COMPARISON_OPTIONS if options[name] not in (None, (), False)]
     if options["baseline"] is None and needs_baseline:
-        raise ConfigError(f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=gate_checks.HOW_TO_COMPARE)
+        fix = gate_checks.suggest_comparison(run, history)
+        raise ConfigError(f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=fix)
     missing = options["max_missing"]
     max_missing = DEFAULT_MAX_MISSING if missing is None else cli.parse_max_missing(missing)
     config = decision.GateConfig(
@@ -267,6 +274,7 @@ def _open_stored(run: str, history: History, options: dict[str, Any]) -> compare
 
 
 class _Job(NamedTuple):
+    file: Path
     evaluation: Any
     registry: Any
 
@@ -284,7 +292,7 @@ def _load_job(file: Path, options: dict[str, Any]) -> _Job:
     # `--baseline` is left out: in an eval file `baseline` is a configuration, on this command line a run.
     file_options = {name: options[name] for name in FILE_OPTIONS}
     with cli.redirect_prints(options["as_json"]):
-        return _Job(load_evaluation(file, file_options, registry).evaluation, registry)
+        return _Job(file, load_evaluation(file, file_options, registry).evaluation, registry)
 
 
 def _run_file(
@@ -312,7 +320,7 @@ def _run_file(
             thresholds = {**evaluation.fail_under, **config.fail_under}
             config = msgspec.structs.replace(config, fail_under=thresholds)
             evaluation = dataclasses.replace(evaluation, fail_under=thresholds)
-        gate_checks.require_checks(baseline, config)
+        gate_checks.require_checks(baseline, config, str(job.file), history)
         gate_checks.require_matching_configuration(evaluation, baseline, options["configuration"])
         if baseline is not None:
             for warning in gate_checks.check_before_run(
@@ -363,7 +371,6 @@ def _compare(
     config: decision.GateConfig,
     gate: early.EarlyGate | None,
 ) -> GateResult:
-    gate_checks.require_checks(baseline, config)
     if baseline is None:
         return decision.decide([], config, report=_select_configuration(candidate))
     candidate, baseline = compare_runs.check_pair(candidate, baseline)
@@ -503,7 +510,8 @@ def _guess_name(run: str, options: dict[str, Any]) -> str:
         if not is_file:
             return _read_name(compare_runs.open_report(run, history))
         if options["baseline"] is not None:
-            return _read_name(open_baseline(history, options["baseline"])) or name_by_path(path)
+            baseline = open_baseline(history, history.baselines(), options["baseline"])
+            return _read_name(baseline) or name_by_path(path)
     return name_by_path(path) if is_file else run
 
 

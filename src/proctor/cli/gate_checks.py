@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side
 from proctor.comparison.statistics import request_metrics
 from proctor.errors import ConfigError, ProctorError, suggest_name
+from proctor.history.run_finder import LATEST, write_history_option
+from proctor.ports import History
 from proctor.records.formatting import format_count
 from proctor.records.run import IMPORTED
 from proctor.records.sample import Sample
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from proctor.engine.plan import Plan
     from proctor.wiring.prepare import Evaluation
 
-HOW_TO_COMPARE = "name a run: proctor baseline set main RUN; then: proctor gate RUN --baseline main"
 # The command that scores many sessions, as stored in the provenance of its runs.
 BATCH_COMMAND = "evaluate-batch"
 
@@ -80,10 +82,27 @@ def _has_no_verdict(report: EvalReport) -> bool:
     return report.counts.passed + report.counts.failed == 0
 
 
-def require_checks(baseline: OpenedRun | None, config: GateConfig) -> None:
+def require_checks(baseline: OpenedRun | None, config: GateConfig, run: str, history: History) -> None:
     """Reject a gate without a baseline and without thresholds."""
     if baseline is None and not config.fail_under:
-        raise ConfigError("nothing to check: no --baseline and no --fail-under", fix=HOW_TO_COMPARE)
+        fix = suggest_comparison(run, history)
+        raise ConfigError("nothing to check: no --baseline and no --fail-under", fix=fix)
+
+
+def suggest_comparison(run: str, history: History) -> str:
+    """Suggest the commands that compare a run or eval file with a named baseline, or else with the newest other run."""
+    option = write_history_option(history.describe().where)
+    command = f"proctor gate {shlex.quote(run)} --baseline"
+    if baselines := history.baselines():
+        return f"{command} {shlex.quote(next(iter(baselines)))}{option}"
+    newest = history.runs(limit=2)
+    if not newest:
+        return f"name a run: proctor run eval.yaml{option}, then proctor baseline set main latest{option}"
+    is_newest = run == LATEST or newest[0].run_id.startswith(run)
+    if is_newest and len(newest) == 1:
+        command = "proctor gate eval.yaml --baseline"
+    run_id = newest[-1 if is_newest else 0].run_id
+    return f"name a run: proctor baseline set main {run_id}{option}; then: {command} main{option}"
 
 
 def require_matching_configuration(evaluation: Any, baseline: OpenedRun | None, selected: str | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +15,12 @@ import click
 from proctor.cli import options as cli
 from proctor.cli.filters import explain_no_match
 from proctor.core.resources import suggest_file
-from proctor.errors import ConfigError, UsageError
+from proctor.errors import ConfigError, UsageError, join_hints
 
 DEFAULT_PORT = 8700
 PORTS_TRIED = 20
+TEXT_BROWSERS = ("w3m", "lynx", "links", "elinks", "www-browser")
+NO_BROWSER = "warning: no browser found. Fix: open the address above in a browser"
 
 
 @click.command("view")
@@ -43,8 +46,8 @@ def command(run: str | None, **options: Any) -> None:
 
     file = history_file(options["history"])
     if options["history"] and file is not None and not file.exists():
-        fix = f"{suggest_file(file, ('.db',))}; `proctor runs` lists the runs of the default history"
-        raise UsageError("history not found", where=str(file), fix=fix.replace("?;", "?"))
+        fix = join_hints(suggest_file(file, (".db",)), "`proctor runs` lists the runs of the default history")
+        raise UsageError("history not found", where=str(file), fix=fix)
     history = open_history(options["history"])
     page = "" if run is None else f"#/runs/{history.find(run).run_id}"
     host = options["host"]
@@ -58,21 +61,31 @@ def command(run: str | None, **options: Any) -> None:
         address = f"http://{shown_host}:{port}/{query}{page}"
         click.echo(f"viewing {history.describe().where}\n{address}\nPress Ctrl-C to stop.")
         if not history.runs(limit=1):
-            click.echo(f"{explain_no_match(history, {})}. This page shows it as soon as it starts.")
-        if options["open"] and not _open_browser(address):
-            click.echo("no browser can be opened from here: leave out --open, and open the address in one", err=True)
+            click.echo(f"{explain_no_match(history, {})}. The viewer shows a run as soon as it starts.")
+        if options["open"]:
+            _open_browser(address)
         # Some versions of uvicorn raise the signal again after they have stopped.
         with contextlib.suppress(KeyboardInterrupt):
             make_server(app, background.close).run(sockets=[listener])
 
 
-def _open_browser(address: str) -> bool:
-    """Open an address in a browser; False if there is none, or only one that would occupy the terminal."""
+def _open_browser(address: str) -> None:
+    """Open an address while the server runs; warn if no browser can, or only one that would occupy the terminal."""
+
+    def open_address() -> None:
+        if not browser.open(address):
+            click.echo(NO_BROWSER, err=True)
+
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
-        return False
-    return type(browser) is not webbrowser.GenericBrowser and browser.open(address)
+        click.echo(NO_BROWSER, err=True)
+        return
+    if getattr(browser, "basename", "") in TEXT_BROWSERS:
+        click.echo(NO_BROWSER, err=True)
+    else:
+        # Some browsers return only when they are closed.
+        threading.Thread(target=open_address, daemon=True).start()
 
 
 def make_server(app: Any, close: Callable[[], None] | None = None) -> Any:

@@ -97,7 +97,8 @@ def describe_code_change(evaluator: EvaluatorSpec) -> str:
     """Describe what may differ in an evaluator with equal options: its code, or a function it calls."""
     texts = (value for value in evaluator.parameters.values() if isinstance(value, str))
     function = next((text for text in texts if text.startswith("python:")), "")
-    return f"the code{f' of {function}' if function else ''}, or code or values that it uses"
+    code = f"the code of {function}" if function else "its code"
+    return f"{code}, or code and constants that it uses"
 
 
 class EvaluatorChanges(NamedTuple):

@@ -7,6 +7,7 @@ import errno
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -62,6 +63,11 @@ def suggest_file(path: Path, suffixes: Sequence[str] = ()) -> str:
     stems = {file.name.partition(".")[0]: file for file in files if not suffixes or file.suffix in suffixes}
     close = difflib.get_close_matches(path.name.partition(".")[0], stems, n=1)
     return f"did you mean {str(stems[close[0]])!r}?" if close else "check the path"
+
+
+def quote_yaml(text: str) -> str:
+    """Quote a string for a list or mapping in YAML, if it needs quotes."""
+    return text if re.fullmatch(r"[\w./-]+", text) else json.dumps(text, ensure_ascii=False)
 
 
 def describe_json_error(error: json.JSONDecodeError) -> str:

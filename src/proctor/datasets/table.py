@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -226,7 +227,8 @@ class CSVDataset(FileDataset):
         problems = []
         if "input" not in fields:
             column = _guess_input_column(header)
-            fix = f"map a column to it: --map {column}=input (in Python: mapping={{{column!r}: 'input'}})"
+            option = f"--map {shlex.quote(f'{column}=input')}"
+            fix = f"map a column to it: {option} (in Python: mapping={{{column!r}: 'input'}})"
             problems.append(Problem("", f"no column for 'input'; the columns are: {columns}", fix))
         if "id" not in fields and not self._reader.rules.generate_ids:
             problems.append(Problem("", f"no column for 'id'; the columns are: {columns}", ID_FIX))

@@ -388,7 +388,7 @@ def _resume_warnings(changes: Sequence[Problem], stored_run: RunMetadata, curren
         change_list = "; ".join(map(str, changes))
         yield f"resumed after a change, so the results are mixed: {change_list}"
     if stored_run.status == "running":
-        yield "the run was killed and resumed: its duration leaves out the time until it was killed"
+        yield "the run was killed and resumed; its duration does not include the time before the kill"
     stored_origin, current_origin = stored_run.provenance, current_run.provenance
     if stored_origin.commit is not None and stored_origin.commit != current_origin.commit:
         yield f"resumed with other code: started at {stored_origin.code}, now {current_origin.code or 'unknown'}"

@@ -167,7 +167,7 @@ class WorkerPool:
         is_passed = result.scores == self._passed_scores and result.trial.error is None
         verdict = ALL_PASSED if is_passed else result.verdict()
         self._writer.add(position, result, verdict)
-        self._progress.outcomes[verdict[0]] += 1
+        self._progress.count(verdict[0])
         self._open.pop(position, None)
         if self._has_observers:
             self._notify(result)

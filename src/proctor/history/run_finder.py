@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,6 +30,12 @@ LAST_CHARACTER = "\U0010ffff"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _decode = msgspec.json.Decoder(RunMetadata).decode
+
+
+def write_history_option(where: str) -> str:
+    """Write the option that selects a history, for a command; the displayed address of a server has no password."""
+    is_default = where == str(Path(".proctor") / "history.db") or "://" in where
+    return "" if is_default else f" --history {shlex.quote(where)}"
 
 
 def decode_run(data: bytes) -> RunMetadata:
@@ -141,9 +149,8 @@ class RunFinder:
         recent = self._query(f"SELECT name, run_id FROM runs {NEWEST_FIRST} LIMIT {SEARCHED_RUNS}")
         if not recent:
             where = self._database.where
-            raise RunNotFound(
-                f"unknown run {reference!r}: the history is empty", where=where, fix="proctor run eval.yaml"
-            )
+            fix = f"proctor run eval.yaml{write_history_option(where)}"
+            raise RunNotFound(f"unknown run {reference!r}: the history is empty", where=where, fix=fix)
         # People remember names; an id is suggested only if it is very similar.
         names = {LATEST, *(name for name, _ in recent)}
         names |= {row[0] for row in self._query("SELECT name FROM baselines")}
@@ -155,7 +162,9 @@ class RunFinder:
         rows = self._query(BASELINE_QUERY, (name,))
         if not rows:
             baseline_names = [row[0] for row in self._query("SELECT name FROM baselines")]
-            fix = suggest_name(name, baseline_names) if baseline_names else "set one: proctor baseline set NAME RUN"
+            history = write_history_option(self._database.where)
+            command = f"set it to the latest run: proctor baseline set {shlex.quote(name)} latest{history}"
+            fix = suggest_name(name, baseline_names) if baseline_names else command
             raise RunNotFound(f"unknown baseline {name!r}", fix=fix)
         return decode_run(rows[0][0])
 

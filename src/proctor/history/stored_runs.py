@@ -78,14 +78,14 @@ class _Metrics(msgspec.Struct):
     by_configuration: dict[str, dict[str, MetricValue]] = {}
 
 
-def decode_metrics(stored: bytes | None) -> MetricTables:
+def decode_metrics(stored: bytes | None, run_id: str) -> MetricTables:
     """Decode stored metrics; a run that has not ended has none."""
     try:
         tables = msgspec.json.decode(stored, type=_Metrics) if stored else _Metrics()
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
         raise HistoryError(
-            f"the history is damaged: the metrics of a run cannot be read ({error})",
-            fix="restore the history from a backup, or delete the run: proctor delete RUN",
+            f"the history is damaged: the metrics of run {run_id} cannot be read ({error})",
+            fix=f"restore the history from a backup, or delete the run: proctor delete {run_id}",
         ) from None
     return tables.metrics, tables.by_configuration
 
@@ -231,7 +231,7 @@ class StoredRuns(run_finder.RunFinder):
         if is_complete and metadata.total and not len(results):
             # A damaged index hides rows without an error.
             raise damage_error(metadata.run_id, f"all {metadata.total:,} results are missing")
-        return EvalReport(results, metadata, *decode_metrics(stored[0][0]))
+        return EvalReport(results, metadata, *decode_metrics(stored[0][0], metadata.run_id))
 
     def stored_metrics(self, run_ids: Sequence[str]) -> dict[str, MetricTables]:
         """Return the stored metrics of runs: overall, and by configuration."""
@@ -240,7 +240,7 @@ class StoredRuns(run_finder.RunFinder):
             part = run_ids[start : start + IDS_PER_QUERY]
             marks = ", ".join("?" * len(part))
             rows = self._query(f"SELECT run_id, metrics FROM runs WHERE run_id IN ({marks})", part)
-            tables |= {run_id: decode_metrics(metrics) for run_id, metrics in rows}
+            tables |= {run_id: decode_metrics(metrics, run_id) for run_id, metrics in rows}
         return tables
 
     def results(self, run_id: str, metadata: RunMetadata | None = None) -> StoredResults:

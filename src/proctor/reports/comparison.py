@@ -211,7 +211,7 @@ def _describe_slices(slices: ComparedSlices) -> str:
     counts = Counter(name for part in slices for name in part.deltas)
     hidden = ", ".join(single_line(name, NAME_LIMIT) for name in counts if counts[name] > shown[name])
     facts = [
-        f"left out where they equal a row of their slice: {hidden}" if hidden else "",
+        f"hidden because they equal another row of the slice: {hidden}" if hidden else "",
         "number of common samples in parentheses",
         f"intervals of the differences at {format_confidence(slices.confidence)}, so that all hold together with 95%",
         f"p corrected for {format_count(slices.tests, 'test')} of all slices (Holm)" if slices.tests > 1 else "",

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.errors import CallFailed, FieldMissing, Problem, TargetError, suggest_name
+from proctor.errors import CallFailed, FieldMissing, Problem, TargetError, join_hints, suggest_name
 from proctor.models.prompts import render_value
 from proctor.records import codec
 from proctor.records.fields.path import Path, parse_path
@@ -68,8 +68,8 @@ class BodyTemplate:
             names = " and ".join(f"${name}" for name in missing)
             noun = "placeholder" if len(missing) == 1 else "placeholders"
             what = f"the body has the {noun} {names}, but the input of {sample.id!r} and the options have no such key"
-            hints = [f"${name}: {suggest_name(name, values)};" for name in missing]
-            raise TargetError(what, fix=f"{' '.join(hints)} ${INPUT} is the whole input".replace("?;", "?"))
+            hints = [f"${name}: {suggest_name(name, values)}" for name in missing]
+            raise TargetError(what, fix=join_hints(*hints, f"${INPUT} is the whole input"))
         return _fill(self.body, values)
 
     def find_unused(self, options: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.comparison.gates.thresholds import read_thresholds
 from proctor.core import imports as importing
-from proctor.core.resources import describe_conversion, describe_decode_error, suggest_file
+from proctor.core.resources import describe_conversion, describe_decode_error, quote_yaml, suggest_file
 from proctor.core.yaml_text import InvalidYAML, read_yaml
 from proctor.datasets.dataset import make_source
 from proctor.datasets.formats import JSON_ENDINGS, JSONL_ENDINGS, TABLE_ENDINGS, format_suffix
@@ -83,6 +83,8 @@ def load_eval_file(
     file = _Checker(data, lines, path, overridden).check()
     importing.add_folder(path.parent)
     places = {"": str(path), **{key: f"{path}:{line}" for key, line in lines.items()}}
+    if not isinstance(file.dataset, list):
+        places["dataset.path"] = file.dataset if isinstance(file.dataset, str) else file.dataset.path
     try:
         return _build(file, path, places)
     except UsageError as error:
@@ -216,7 +218,7 @@ class _Checker:
         except msgspec.ValidationError as error:
             problem, unknown_field = explain(error, key), UNKNOWN_FIELD.search(str(error))
             if isinstance(value, str) and "must be a list" in problem:
-                problem += f"; write {key}: [{value}]"
+                problem += f"; write {key}: [{quote_yaml(value)}]"
             if unknown_field is not None and key in ENTRY_TYPES:
                 problem += f"; {suggest_name(unknown_field[1], ENTRY_TYPES[key].__struct_fields__)}"
             yield problem

@@ -16,6 +16,7 @@ import msgspec
 from proctor.comparison.gates.thresholds import convert_thresholds, require_known_metrics, require_reachable
 from proctor.core import imports as importing
 from proctor.core.identity import get_callable_name
+from proctor.core.resources import quote_yaml
 from proctor.datasets.dataset import IteratorDataset, make_source
 from proctor.datasets.problems import IN_MEMORY
 from proctor.datasets.record import ID_FIX
@@ -78,7 +79,7 @@ class Evaluation:
 
     `fields` maps names to paths; with fields and no target, the samples hold recorded results.
     With `canary`, judges see a planted bad answer on about one of N samples. `places` has the file and line of each key
-    of an eval file, for error messages; the key "" is the file.
+    of an eval file, for error messages; the key "" is the file, "dataset.path" the path of the dataset in it.
     """
 
     target: Any
@@ -102,29 +103,30 @@ def add_place(error: UsageError, places: Mapping[str, str], key: str) -> UsageEr
     name = re.match(r"\w*", error.where)
     place = places.get(name[0] if name and name[0] else key) or places.get(key)
     if place and not error.where.startswith(places[""]):
-        error.fix = _write_fix_for_file(error, Path(places[""]))
+        error.fix = _write_fix_for_file(error, Path(places[""]), places.get("dataset.path"))
         error.where = f"{error.where} ({place})" if error.where else place
     return error
 
 
-def _write_fix_for_file(error: UsageError, file: Path) -> str:
+def _write_fix_for_file(error: UsageError, file: Path, path: str | None) -> str:
     """Write the fix of an error with the keys and paths of an eval file instead of options and paths of the shell."""
     fix = error.fix.replace(f"did you mean '{file.parent}{os.sep}", "did you mean '")
     if not isinstance(error, DatasetError) or file.suffix == ".py":
         return fix
-    if not error.where:
+    if path is None:
         # Settings apply to files only.
         return fix.replace(ID_FIX, "give every sample an id: {id: a, input: …}")
-    path = Path(error.where)
-    path = path.relative_to(file.parent) if path.is_relative_to(file.parent) else path
+    quoted_path = quote_yaml(path)
 
     def write_key(option: re.Match[str]) -> str:
         key = _DATASET_KEYS[option[1]]
         value = option[2] or ("true" if key == "generate_ids" else "NAME")
-        value = f"{{{value.replace('=', ': ')}}}" if key == "mapping" else value
-        return f"dataset: {{path: {path}, {key}: {value}}}"
+        if key == "mapping":
+            column, _, name = value.strip("'").rpartition("=")
+            value = f"{{{quote_yaml(column)}: {name}}}"
+        return f"dataset: {{path: {quoted_path}, {key}: {value}}}"
 
-    fix = re.sub(r" \(in Python: [^)]*\)", "", fix.replace(ID_FIX, f"{ID_FIX.partition(':')[0]}: --generate-ids"))
+    fix = re.sub(r" \(in Python: .*?\)(?=;|$)", "", fix.replace(ID_FIX, f"{ID_FIX.partition(':')[0]}: --generate-ids"))
     return _DATASET_OPTION.sub(write_key, fix)
 
 

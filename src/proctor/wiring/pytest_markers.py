@@ -45,12 +45,20 @@ def check_marker(item: Any, marker: pytest.Mark, fixture_names: Collection[str],
         *_find_value_errors(arguments),
         *_find_signature_errors(arguments, fixture_names),
     ]
-    if not errors:
-        try:
-            return _check_evaluation(item, arguments, history)
-        except UsageError as error:
-            errors = [rename_thresholds(error)]
-    raise combine_errors(errors, "the marker")
+    wrong = {error.where for error in errors}
+    known = {
+        name: value
+        for name, value in arguments.items()
+        if name not in wrong and common_name(name, ARGUMENTS) in ARGUMENTS
+    }
+    samples: list[Any] = []
+    try:
+        samples = _check_evaluation(item, known, history)
+    except UsageError as error:
+        errors.append(rename_thresholds(error))
+    if errors:
+        raise combine_errors(errors, "the marker")
+    return samples
 
 
 def _find_name_errors(marker: pytest.Mark) -> Iterator[UsageError]:
@@ -116,9 +124,10 @@ def _check_evaluation(item: Any, arguments: Mapping[str, Any], history: Any) -> 
         dataset = samples or [{"id": "1", "input": ""}]
         is_counted = is_listed
     else:
-        is_counted = True
-        samples = list(make_source(dataset)) if "dataset" in arguments and "target" not in arguments else []
+        is_counted, samples = True, []
     plan = prepare(_make_evaluation(arguments, dataset), Registry.standard())
+    if is_counted and not samples and "dataset" in arguments and "target" not in arguments:
+        samples = list(make_source(dataset))
     length = inspect_dataset(plan).length
     if plan.options.select is not None:
         plan = select_plan_samples(plan, open_history(history))
@@ -132,7 +141,7 @@ def _check_evaluation(item: Any, arguments: Mapping[str, Any], history: Any) -> 
 def _make_evaluation(arguments: Mapping[str, Any], dataset: Any) -> Evaluation:
     evaluators, target = arguments.get("evaluators"), arguments.get("target", _return_input)
     if "target" not in arguments:
-        evaluators = [make_assertions(_pass_all), *list_evaluators(evaluators)]
+        evaluators = [*list_evaluators(evaluators), make_assertions(_pass_all)]
     options = {name: value for name, value in arguments.items() if name in RunOptions.__struct_fields__}
     shared = {name: arguments[name] for name in _SHARED if arguments.get(name) is not None}
     return Evaluation(

@@ -22,7 +22,15 @@ from proctor.core.identity.locations import (
     resolve_text,
 )
 from proctor.core.identity.modules import is_third_party
-from proctor.core.identity.special_functions import CODE_FILES, FOLDERS, MODULES, NAMESPACES, PATH_WRITERS, VARIABLES
+from proctor.core.identity.special_functions import (
+    CODE_FILES,
+    FOLDERS,
+    FRAME_WRITERS,
+    MODULES,
+    NAMESPACES,
+    PATH_WRITERS,
+    VARIABLES,
+)
 
 
 class DynamicAccess:
@@ -64,10 +72,13 @@ class DynamicAccess:
 
     def _add_method(self, use: Use) -> None:
         owner, name, first = use.node.parts[0], use.node.value, use.arguments[0] if use.arguments else None
-        # str.replace has two arguments.
-        if name in PATH_WRITERS and first is not None and len(use.arguments) == 1:
-            path = resolve_text(first, self._names)
-            self.writes += [path] if path is not None else []
+        keyword = (PATH_WRITERS | FRAME_WRITERS).get(str(name))
+        if keyword is not None:
+            target = use.argument(0, keyword)
+            path = resolve_text(target, self._names) if target is not None else None
+            # A string and a column have methods of the same name: str.replace has two arguments.
+            is_path = len(use.arguments) < 2 and resolve_text(owner, self._names) is not None
+            self.writes += [path] if path is not None and (name in FRAME_WRITERS or is_path) else []
         elif name == "get" and self._is_namespace(owner):
             self._add_variable(Use("item", owner, use.arguments))
         elif name == "get" and self._has_effect(owner, "sys.modules"):

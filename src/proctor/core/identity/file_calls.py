@@ -38,13 +38,15 @@ class FileCall(NamedTuple):
     """One call that reads or writes a file.
 
     `first` is the first argument of a method `open`: the path, if `open` is a function of a module. `mode` is the mode
-    if it is not a constant, or what may be one: the first argument.
+    if it is not a constant, or what may be one: the first argument. If it is a variable, `mode_values` are the strings
+    that are assigned to it.
     """
 
     writes: bool
     path: Expression
     first: Expression | None = None
     mode: Expression | None = None
+    mode_values: frozenset[str] = frozenset()
 
 
 class Use(NamedTuple):
@@ -101,6 +103,9 @@ class Trace:
         self._locals: dict[object, Expression] = {}
         if code.co_varnames[:1] == (".0",):
             self._locals[0] = _node("iterator", None, iterable)
+        self._assigned_strings: dict[object, set[str]] = {}
+        # Strings of both branches of a conditional expression, until it is assigned.
+        self._branch_strings: set[str] = set()
         self._unused_counts: Counter[Expression] = Counter()
         self._keywords: tuple[object, ...] = ()
         self._stores = Counter(stored for step in steps for stored in _list_stored_names(step))
@@ -125,7 +130,13 @@ class Trace:
         )
         if recognizable > len(self.calls):
             self.calls.append(FileCall(writes=False, path=UNKNOWN))
+        self.calls = [self._add_mode_values(call) for call in self.calls]
         self.uses += [Use("value", node) for node, count in self._unused_counts.items() if count > 0]
+
+    def _add_mode_values(self, call: FileCall) -> FileCall:
+        if call.mode is None or call.mode.kind != "local":
+            return call
+        return call._replace(mode_values=frozenset(self._assigned_strings.get(call.mode.value, ())))
 
     def _push(self, node: Expression) -> None:
         self._stack.append(node)
@@ -139,14 +150,24 @@ class Trace:
 
     def _pop(self, count: int = 1) -> tuple[Expression, ...]:
         popped = [self._stack.pop() if self._stack else UNKNOWN for _ in range(count)]
+        self._branch_strings -= {node.value for node in popped if isinstance(node.value, str)}
         return tuple(reversed(popped))
+
+    def _load_local(self, variable: object) -> None:
+        node = self._locals.get(variable, UNKNOWN)
+        self._push(_node("local", self._find_local_name(variable)) if node is UNKNOWN else node)
+
+    def _find_local_name(self, variable: object) -> object:
+        names = self._code.co_varnames
+        return names[variable] if isinstance(variable, int) and variable < len(names) else variable
 
     def _trace(self, step: Step) -> None:
         name, value = step
         if name in _LOCALS:
-            self._push(self._locals.get(value, UNKNOWN))
+            self._load_local(value)
         elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
             self._push(_node("constant", value))
+            self._branch_strings |= {value} if isinstance(value, str) else set()
         elif name in _GLOBALS:
             self._push(_node("global", value))
         elif name in _CELLS:
@@ -184,7 +205,7 @@ class Trace:
     def _operate(self, name: str, value: object) -> None:
         if name in _TWO_LOCALS and isinstance(value, int):
             for index in (value >> 4, value & 15):
-                self._push(self._locals.get(index, UNKNOWN))
+                self._load_local(index)
         elif name == "BINARY_OP" and value in (*_ADD, *_DIVIDE, *_REMAINDER):
             kind = "text" if value in _ADD else "join" if value in _DIVIDE else "template"
             self._push(_node(kind, None, *self._pop(2)))
@@ -221,7 +242,7 @@ class Trace:
             stack[-1], stack[-value] = stack[-value], stack[-1]
         elif name == "STORE_FAST_LOAD_FAST" and isinstance(value, int):
             self._store(Step("STORE_FAST", value >> 4))
-            self._push(self._locals.get(value & 15, UNKNOWN))
+            self._load_local(value & 15)
         elif name == "MAKE_FUNCTION" and value in (0, 8):
             *_, code = self._pop(2 if value else 1)
             self._push(_node("function", code.value))
@@ -230,6 +251,11 @@ class Trace:
 
     def _store(self, step: Step) -> None:
         (stored,) = self._pop()
+        strings = {stored.value} if stored.kind == "constant" and isinstance(stored.value, str) else set()
+        if stored is UNKNOWN:
+            strings = self._branch_strings
+        self._assigned_strings.setdefault(self._find_local_name(step.value), set()).update(strings)
+        self._branch_strings = set()
         is_import = stored.kind == "module" and stored.value == step.value
         if self._stores[step.name, step.value] > 1 and not is_import:
             stored = UNKNOWN

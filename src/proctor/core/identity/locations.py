@@ -62,7 +62,7 @@ class Names(NamedTuple):
     cells: Mapping[str, Any] = {}
     assigned_globals: Mapping[str, Expression] = {}
     special: SpecialFunctions = SpecialFunctions()
-    defaults: tuple[Any, ...] = ()
+    defaults: Mapping[str, Any] = {}
 
 
 def find_effect(node: Expression, names: Names) -> tuple[str, str] | None:

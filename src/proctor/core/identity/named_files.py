@@ -109,7 +109,7 @@ class NamedFiles:
         self._facts[scope] = facts
         has_write = False
         for call in facts.file_calls:
-            writes = _may_write(call, facts, names)
+            writes = _may_write(call, names)
             for location in resolve_locations(call, names):
                 (self._writes if writes else self._reads)[location, scope] = None
                 has_write |= writes
@@ -138,17 +138,19 @@ class NamedFiles:
         return collector.result()
 
 
-def _may_write(call: FileCall, facts: CodeFacts, names: Names) -> bool:
+def _may_write(call: FileCall, names: Names) -> bool:
     """Return whether a call may write its file.
 
-    A mode that is not known may be any mode in the function or the defaults of its parameters; without one it reads.
+    A variable mode may be any string that is assigned to it, or its default as a parameter; an unknown mode reads.
     """
     if call.mode is None or (call.mode is call.first and resolve_text(call.path, names) is None):
         return call.writes
     mode = resolve_string(call.mode, names)
     if mode is not None:
         return is_write_mode(mode)
-    return facts.writes or any(type(default) is str and is_write_mode(default) for default in names.defaults)
+    default = names.defaults.get(str(call.mode.value)) if call.mode.kind == "local" else None
+    values = {*call.mode_values, default} if type(default) is str else call.mode_values
+    return any(map(is_write_mode, values))
 
 
 class _FileCollector:

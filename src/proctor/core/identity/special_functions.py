@@ -34,6 +34,7 @@ _EFFECTS = (
     ("open", FILES, "builtins.open io.open_code io.FileIO linecache.getline linecache.getlines"),
     ("open", FILES, "fileinput.input zipfile.ZipFile"),
     ("write", FILES, "os.replace os.rename os.renames shutil.move shutil.copy shutil.copy2 shutil.copyfile"),
+    ("write", FILES, "shutil.copytree"),
     ("database", DATABASE, "sqlite3.connect sqlite3.dbapi2.connect aiosqlite.connect"),
     ("list", FOLDERS, "os.listdir os.scandir"),
     ("walk", FOLDERS, "os.walk os.fwalk"),
@@ -43,12 +44,14 @@ _FUNCTIONS = {path: (effect, phrase) for effect, phrase, paths in _EFFECTS for p
 # Methods of paths that list a folder, and attributes that return the globals of a function.
 PATH_LISTERS = frozenset(["glob", "rglob", "iterdir"])
 NAMESPACES = frozenset(["__globals__", "f_globals"])
-# Methods of paths and data frames that write the file that is their only positional argument.
-PATH_WRITERS = frozenset(["replace", "rename", "to_csv", "to_json", "to_parquet", "to_excel", "to_pickle"])
-PATH_WRITERS |= {"write_csv", "write_json", "write_ndjson", "write_parquet"}
+# Methods of paths and of data frames that write the file that is their first argument, and the name of that argument.
+PATH_WRITERS = {"replace": "target", "rename": "target"}
+FRAME_WRITERS = {"to_csv": "path_or_buf", "to_json": "path_or_buf", "to_parquet": "path", "to_pickle": "path"}
+FRAME_WRITERS |= {"to_excel": "excel_writer"}
+FRAME_WRITERS |= dict.fromkeys(["write_csv", "write_json", "write_ndjson", "write_parquet"], "file")
 _TOO_COMMON = frozenset(["path", "open", "read_text"])
 NAMES = frozenset(path.rpartition(".")[2] for path in _FUNCTIONS) - _TOO_COMMON
-NAMES |= PATH_LISTERS | PATH_WRITERS | NAMESPACES
+NAMES |= PATH_LISTERS | PATH_WRITERS.keys() | FRAME_WRITERS.keys() | NAMESPACES
 
 
 class SpecialFunctions:

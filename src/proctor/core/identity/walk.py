@@ -274,7 +274,10 @@ class Walk:
         self._visit_imports(facts.imports, package if isinstance(package, str) else "")
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         closed = {name: contents.read_cell(cell) for name, cell in cells}
-        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+        values = function.__defaults__ or ()
+        defaults = dict(zip(positional[len(positional) - len(values) :], values, strict=False))
+        defaults |= function.__kwdefaults__ or {}
         self._visit_uses(facts, Names(names, closed, special=self._special, defaults=defaults))
 
     def _visit_uses(self, facts: CodeFacts, names: Names) -> None:

@@ -110,7 +110,7 @@ def _describe_targets(a: RunMetadata, b: RunMetadata) -> tuple[str, str]:
     facts = [(run.target.name, _find_address(run), run.provenance.code) for run in (a, b)]
     differences = [pair for pair in zip(*facts, strict=True) if all(pair) and pair[0] != pair[1]]
     if not differences:
-        text = f"the code of {a.target.name}, or code or values that it uses"
+        text = f"the code of {a.target.name}, or code and constants that it uses"
         return text, text
     text_a, text_b = (", ".join(texts) for texts in zip(*differences, strict=True))
     return text_a, text_b
