@@ -217,7 +217,8 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
             "Error 404: no such page", "Error fetching https://example.org: timed out", "Tool execution failed: x",
             "<tool_use_error>bad</tool_use_error>", "Traceback:", "error: x", "[ERROR]: x",
             "HTTP 500 Internal", "HTTP 502: upstream is down", "HTTP 500 error", "HTTP 405 Method Not Allowed",
-            "HTTP 500, see the log", "HTTP 404 (Not Found)", "HTTP 404 Not Found for url: https://a.org", "https error: 422 Unprocessable Entity",
+            "HTTP 500, see the log", "HTTP 404 (Not Found)", "HTTP 404 Not Found for url: https://a.org",
+            "https error: 422 Unprocessable Entity",
             '{"statusCode": 502, "message": "Bad Gateway"}', '{"errors": [{"message": "no such field"}], "data": null}',
         )),
         *((result, None) for result in (
