@@ -1,4 +1,4 @@
-"""Find what a sentence of the words of a context may say otherwise, so that its value may be too high.
+"""Find reasons to doubt a sentence that shares its words with the context.
 
 Nothing here is certain: other words may say the same. A sentence with a doubt gets no verdict instead of a pass.
 """
@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise, permutations
 
+from proctor.evaluators.grounding.contradictions import find_moved_numbers
 from proctor.evaluators.grounding.features import index_words, join_split_numbers, load_roles, measure_overlap
 from proctor.evaluators.tokenizer import Word, are_related, split_words
 
@@ -29,13 +30,12 @@ def find_doubts(
     new: Collection[Word],
     passages: Sequence[tuple[str, Sequence[Word]]],
     find_passages: Callable[[Word], Sequence[Sequence[Word]]],
-    *,
-    is_short: bool,
+    are_alike: Callable[[Sequence[Word], Sequence[Word]], bool] | None,
 ) -> Iterator[str]:
     """Yield why the best passages of a context, each as text and words, may not say what a sentence says.
 
-    `new` are the words that the context lacks, `find_passages` returns its passages with a word, and `is_short` is True
-    for a context of a few sentences.
+    `new` are the words that the context lacks, `find_passages` returns its passages with a word, and `are_alike` tells
+    if words may name the same thing; it is None for a context of many sentences.
     """
     texts, parts = [text for text, _ in passages], [part for _, part in passages]
     if names := list(find_misplaced_names(words, parts, find_passages)):
@@ -44,8 +44,11 @@ def find_doubts(
         yield f"the context may have {mixed_fact[0]} for something else than {mixed_fact[1]}"
     if item := find_added_item(words, new):
         yield f"the context does not mention {item!r}"
+    for amount, other, is_certain in find_moved_numbers(words, parts):
+        if not is_certain:
+            yield f"the context may have {other!r} and not {amount!r}"
     # In a long context a verb often has several objects.
-    if is_short and (replacement := find_replaced_object(words, new, parts)):
+    if are_alike and (replacement := find_replaced_object(words, new, parts, are_alike)):
         yield f"the context has {replacement[1]!r} and not {replacement[0]!r}"
 
 
@@ -94,7 +97,10 @@ def find_mixed_fact(words: Sequence[Word], passages: Iterable[str]) -> tuple[str
 
 
 def find_replaced_object(
-    words: Sequence[Word], new: Collection[Word], passages: Iterable[Sequence[Word]]
+    words: Sequence[Word],
+    new: Collection[Word],
+    passages: Iterable[Sequence[Word]],
+    are_alike: Callable[[Sequence[Word], Sequence[Word]], bool],
 ) -> tuple[str, str] | None:
     """Return a verb with an object of new words, and with its object in the passages: "sells tea", "sells rice"."""
     index = index_words(words)
@@ -103,7 +109,8 @@ def find_replaced_object(
         if verb in new or not all(word in new for word in phrase) or not _is_finite(words, words.index(verb)):
             continue
         same_verb = [item for word, item in others if word.text == verb.text or are_related(word.text, verb.text)]
-        if same_verb and not any(word.text in index for item in same_verb for word in item):
+        is_known = any(word.text in index for item in same_verb for word in item)
+        if same_verb and not is_known and not any(are_alike(phrase, item) for item in same_verb):
             sides = ((verb, *phrase), (verb, *same_verb[0]))
             own, other = (" ".join(word.original for word in side) for side in sides)
             return own, other
