@@ -14,12 +14,8 @@ from proctor.evaluators.grounding.features import index_words, join_split_number
 from proctor.evaluators.tokenizer import Word, are_related, split_words
 
 _MEANINGFUL = ("content", "name", "number")
-# Prepositions before the place or the time of a fact; the passage of the fact has this share of its other words.
-_PLACING = frozenset({"in", "at", "on", "to", "from", "by", "for", "with", "since", "until"})
+# The passage of a fact has this share of its words besides place and time.
 _MIN_REST = 0.7
-_ADDING = frozenset({"and", "or", "plus"})
-# Words other than nouns and names that precede a verb with an object.
-_SUBJECTS = frozenset({"he", "she", "it", "they", "who", "which", "that", "and", "has", "have", "had", "also", "now"})
 # A longer passage is a list.
 _MAX_PARTS = 12
 _PART_END = re.compile(r"[,;]\s|\s(?=(?:and|but|while|whereas)\s)")
@@ -61,7 +57,11 @@ def find_misplaced_names(
     `find_passages` returns the passages of the context with a word.
     """
     for preposition, word in pairwise(words):
-        homes = find_passages(word) if preposition.text in _PLACING and word.kind in ("name", "number") else ()
+        homes = (
+            find_passages(word)
+            if preposition.text in load_roles()["placing"] and word.kind in ("name", "number")
+            else ()
+        )
         if not homes or not passages:
             continue
         rest = [item for item in words if item is not word]
@@ -121,7 +121,7 @@ def find_added_item(words: Sequence[Word], new: Collection[Word]) -> str:
     """Return a further thing of new words in a list: "and a tram station"; "" if there is none."""
     for word, phrase in _find_objects(words):
         is_thing = len(phrase) > 1 and words[words.index(phrase[0]) - 1].text in load_roles()["determiners"]
-        if word.text in _ADDING and is_thing and all(item in new for item in phrase):
+        if word.text in load_roles()["adding"] and is_thing and all(item in new for item in phrase):
             return " ".join(item.original for item in phrase)
     return ""
 
@@ -137,7 +137,7 @@ def _find_objects(words: Sequence[Word]) -> Iterator[tuple[Word, Sequence[Word]]
             end += 1
         # "Played practically" has no object.
         is_object = end > start and not words[start].text.endswith("ly")
-        if is_object and (verb.kind == "content" or verb.text in _ADDING):
+        if is_object and (verb.kind == "content" or verb.text in load_roles()["adding"]):
             yield verb, words[start:end]
 
 
@@ -147,4 +147,6 @@ def _is_finite(words: Sequence[Word], place: int) -> bool:
     if before is None or not (verb.text.endswith(("s", "ed")) or verb.text in load_roles()["past"]):
         return False
     starts_clause = place == 1 or words[place - 2].text in load_roles()["determiners"]
-    return before.kind == "name" or before.text in _SUBJECTS or (before.kind == "content" and starts_clause)
+    return (
+        before.kind == "name" or before.text in load_roles()["subjects"] or (before.kind == "content" and starts_clause)
+    )

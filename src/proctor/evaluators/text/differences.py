@@ -43,7 +43,6 @@ _PREFIXES, _MIN_BASE, _NEGATION_REACH = ("in", "un", "im", "dis", "non", "ir", "
 _LISTING = frozenset({"and", "or", "nor", "with"})
 _ROLE_PREPOSITIONS = frozenset({"of", "to", "for", "in", "on", "at", "after", "before", "about", "against", "over"})
 _MEANINGFUL = ("content", "name", "number")
-_BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
 _TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "president", "st", "inc", "ltd", "corp"})
 # A name of this many letters may be the start of another form of it ("Rob" and "Robert").
 _MIN_PREFIX = 3
@@ -480,10 +479,10 @@ def _load_unordered() -> frozenset[str]:
 def _find_exchanged_agent(passive: Sequence[Word], active: Sequence[Word]) -> Difference | None:
     """Compare "the dog was chased by the cat" with "the dog chased the cat"."""
     texts, others = ([word.text.lower() for word in side] for side in (passive, active))
-    if "by" not in texts or "by" in others or _BE.isdisjoint(texts[: texts.index("by")]):
+    if "by" not in texts or "by" in others or load_roles()["be"].isdisjoint(texts[: texts.index("by")]):
         return None
     by = texts.index("by")
-    be = max(index for index, text in enumerate(texts[:by]) if text in _BE)
+    be = max(index for index, text in enumerate(texts[:by]) if text in load_roles()["be"])
     verb, agent = (
         next((w for w in part if w.kind in ("content", "name")), None) for part in (passive[be:], passive[by:])
     )
