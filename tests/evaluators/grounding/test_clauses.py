@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from hashlib import sha256
+
 from proctor.evaluators.grounding.clauses import remove_silence
 from tests.evaluators.test_changed_facts import score
 from tests.tables import each_row
@@ -81,6 +84,27 @@ def test_the_weakest_clause_decides_and_open_questions_are_skipped(
     context: str, output: str, is_passed: bool | None
 ) -> None:
     assert score(output, context).passed is is_passed
+
+
+class Wares:
+    """An embedder to which footwear is a little like shoes, and every other word is like no other."""
+
+    name, method = "wares", "embeddings"
+
+    async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        return [self._embed(text) for text in texts]
+
+    def _embed(self, text: str) -> list[float]:
+        signs = "".join(f"{byte:08b}" for byte in sha256(text.encode()).digest())
+        own = {"shoes": [1.0, 0.0], "footwear": [0.48, 0.877]}.get(text)
+        return [*own, *[0.0] * len(signs)] if own else [0.0, 0.0, *(1.0 if sign == "1" else -1.0 for sign in signs)]
+
+
+def test_an_embedder_tells_a_more_general_object_from_another() -> None:
+    context = "The firm makes shoes."
+    assert score("The firm makes footwear.", context).passed is None
+    assert score("The firm makes footwear.", context, embedder=Wares()).passed
+    assert score("The firm makes soap.", context, embedder=Wares()).passed is None
 
 
 def test_the_reason_for_a_computed_number_names_the_two_numbers() -> None:
