@@ -566,15 +566,11 @@ def _credit_synonyms(lookup: _Lookup, similarity: VectorSimilarity | None) -> di
     return dict(zip(lookup.replaceable, shares, strict=True))
 
 
-def _are_alike(
-    lookup: _Lookup, similarity: VectorSimilarity | None, words: Sequence[Word], others: Sequence[Word]
-) -> bool:
-    """Return True if one of the words may name the same thing as one of the others: "footwear" and "shoes"."""
-    texts = {word.text for word in words} & {word.text for word in lookup.replaceable}
-    other_texts = {word.text for word in others} & lookup.candidates
-    if similarity is None or not texts or not other_texts:
-        return False
-    return max(similarity.nearest(sorted(texts), sorted(other_texts))) >= MIN_ALIKE
+def _are_alike(lookup: _Lookup, similarity: VectorSimilarity | None, *sides: Sequence[Word]) -> bool:
+    """Return True if a word of one side may name the same thing as one of the other: "footwear" and "shoes"."""
+    known = ({word.text for word in lookup.replaceable}, lookup.candidates)
+    words, others = (sorted({word.text for word in side} & texts) for side, texts in zip(sides, known, strict=True))
+    return similarity is not None and max(similarity.nearest(words, others), default=0.0) >= MIN_ALIKE
 
 
 def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
