@@ -510,10 +510,13 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     changes = tuple(dict.fromkeys(clashes + changed_entities + invented))
     passages = tuple(passage.text for passage in lookup.passages)
     places = [(passage.text, passage.words) for passage in lookup.passages]
-    is_short = len(lookup.context_index.passages) <= SHORT_CONTEXT
     doubts = [f"a number may be computed ({', '.join(lookup.computed)})"] if lookup.computed else []
-    is_alike = functools.partial(_are_alike, lookup, similarity)
-    doubts += find_doubts(words, new, places, lookup.context_index.find_words, is_alike if is_short else None)
+    are_alike = (
+        functools.partial(_are_alike, lookup, similarity)
+        if len(lookup.context_index.passages) <= SHORT_CONTEXT
+        else None
+    )
+    doubts += find_doubts(words, new, places, lookup.context_index.find_words, are_alike)
     doubts += [f"the context does not say {preview(added.text)}"] if added else []
     return Sentence(lookup.text, features, len(words), listed, changes, passages, tuple(doubts))
 
