@@ -85,9 +85,8 @@ WEIGHTS: Mapping[WordKind, float] = {
 # The similarities at which a word gets some credit, and full credit.
 MIN_SIMILARITY, FULL_SIMILARITY = 0.25, 0.75
 # From this credit on, a word counts as supported.
-MIN_CREDIT = 0.5
-# Two objects of a verb may be the same thing from this similarity.
-MIN_ALIKE = 0.4
+# Two objects of a verb may be the same thing from the second similarity.
+MIN_CREDIT, MIN_ALIKE = 0.5, 0.4
 # From this share of common content words on, a sentence and its passages are about the same fact.
 MIN_OVERLAP = 0.6
 # In a context of more passages another one may state the fact as the sentence does: facts are compared only with the
@@ -510,12 +509,9 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     changes = tuple(dict.fromkeys(clashes + changed_entities + invented))
     passages = tuple(passage.text for passage in lookup.passages)
     places = [(passage.text, passage.words) for passage in lookup.passages]
+    is_short = len(lookup.context_index.passages) <= SHORT_CONTEXT
     doubts = [f"a number may be computed ({', '.join(lookup.computed)})"] if lookup.computed else []
-    are_alike = (
-        functools.partial(_are_alike, lookup, similarity)
-        if len(lookup.context_index.passages) <= SHORT_CONTEXT
-        else None
-    )
+    are_alike = functools.partial(_are_alike, lookup, similarity) if is_short else None
     doubts += find_doubts(words, new, places, lookup.context_index.find_words, are_alike)
     doubts += [f"the context does not say {preview(added.text)}"] if added else []
     return Sentence(lookup.text, features, len(words), listed, changes, passages, tuple(doubts))
