@@ -104,23 +104,46 @@ def test_texts_that_are_not_prose_are_skipped(output: Any) -> None:
 
 
 @each_row(
-    "text",
+    ("text", "reason"),
     [
-        "#include <stdlib.h>\n/* Free the list of the file. */\nvoid release(node *first) {\n  free(first);\n}",
-        '#!/bin/sh\n# Copy the logs.\nfor f in logs/*; do\n  cp -v "$f" /srv/copy\ndone\necho "It is the end of it."',
-        'FROM node:20\nWORKDIR /srv\nCOPY . .\nRUN npm install\nCMD ["npm", "start"]',
-        "<html>\n<body>\n<h1>The lake</h1>\n<p>It is deep, and the water of the lake is cold.</p>\n</body>\n</html>",
-        '{"title": "The lake in the north", "text": "It is deep, and the water is cold.", "pages": [1, 2]}',
-        "service:\n  name: the mail of the town\n  ports:\n    - 25\n    - 587\nrestart: always",
-        "\\section{The lake}\nIt is deep and cold.\n\\begin{itemize}\n\\item It is old.\n\\end{itemize}",
-        "SELECT name, COUNT(*)\nFROM visits\nWHERE year > 2020 AND town = 'Oslo'\nGROUP BY name;",
-        'package main\n\nfunc main() {\n\tfmt.Println("This is the end of the list")\n}',
-        "all: build\n\tcp the.bin /srv\n\nbuild:\n\tcc -o the.bin the.c",
-        "--- a/town.py\n+++ b/town.py\n@@ -1 +1 @@\n-print('the old name of it')\n+print('the new name of it')",
+        (
+            "#include <stdlib.h>\n/* Free the list of it. */\nvoid release(node *first) {\n  free(first);\n}",
+            "it is program code",
+        ),
+        (
+            '#!/bin/sh\n# Copy the logs.\nfor f in logs/*; do\n  cp -v "$f" /srv/copy\ndone\necho "It is the end."',
+            "it is program code",
+        ),
+        ('FROM node:20\nWORKDIR /srv\nCOPY . .\nRUN npm install\nCMD ["npm", "start"]', "it is program code"),
+        (
+            "<html>\n<body>\n<h1>The lake</h1>\n<p>It is deep, and the water is cold.</p>\n</body>\n</html>",
+            "it is HTML or XML",
+        ),
+        (
+            '{"title": "The lake in the north", "text": "It is deep, and the water is cold.", "pages": [1, 2]}',
+            "it is JSON",
+        ),
+        ("service:\n  name: the mail of the town\n  ports:\n    - 25\n    - 587\nrestart: always", "it is YAML"),
+        (
+            "\\section{The lake}\nIt is deep.\nIt has fish.\n\\begin{itemize}\n\\item It is old.\n\\end{itemize}",
+            "it is TeX",
+        ),
+        (
+            "SELECT name, COUNT(*)\nFROM visits\nWHERE year > 2020 AND town = 'Oslo'\nGROUP BY name;",
+            "it is program code",
+        ),
+        ('package main\n\nfunc main() {\n\tfmt.Println("This is the end of the list")\n}', "it is program code"),
+        ("all: build\n\tcp the.bin /srv\n\nbuild:\n\tcc -o the.bin the.c", "it is program code"),
+        (
+            "--- a/town.py\n+++ b/town.py\n@@ -1 +1 @@\n-print('the old name of it')\n+print('the new name of it')",
+            "it is program code",
+        ),
     ],
 )
-def test_code_markup_and_data_are_skipped(text: str) -> None:
-    assert score(text).status == "skipped"
+def test_code_markup_and_data_are_skipped(text: str, reason: str) -> None:
+    found = score(text)
+    assert found.status == "skipped"
+    assert found.reason.startswith(reason)
 
 
 @each_row(
@@ -132,6 +155,12 @@ def test_code_markup_and_data_are_skipped(text: str) -> None:
         "To install the tool, run `pip install demo` in a shell. It prints the version if it was successful.",
         "Opening hours: the shop is open from nine to six.\nParking: there is a car park behind the house.",
         "We import fruit from Spain; the class of the fruit is printed on the box. It is checked in the port.",
+        "<p>The lake is deep, and the water of the lake is cold. It lies in the north of the country.</p>",
+        "<b>Note</b> The lake is deep, and the water of the lake is cold. It lies in the north.<br>",
+        "breakfast:\n- We had eggs and a lot of bread with them.\n- They had the soup of the day.\n- It was good.",
+        "We sold bread to the people of the town &\nthe tea that we drank with them was hot &\nit was good to us.",
+        "ingredients:\n\tTwo eggs of the farm\n\tA cup of the milk\n\tSome flour from the mill",
+        "FROM Berlin\nTake the train to Rome in the morning.\nADD a coat to your bag, because it is cold.",
     ],
 )
 def test_prose_about_code_is_not_code(text: str) -> None:

@@ -39,7 +39,6 @@ ROWS: list[dict[str, Any]] = yaml.safe_load(Path(similarity_near_misses.FILE).re
         ("A nurse called the doctor.", "The doctor called a nurse.", "the roles are exchanged"),
         ("The young clerk sued a bank.", "A bank sued the young clerk.", "the roles are exchanged"),
         ("A grey van hit the school bus.", "The school bus hit a grey van.", "the roles are exchanged"),
-        ("In May a tenant sued the owner.", "The owner sued a tenant in May.", "the roles are exchanged"),
         ("Eve was paid by an agent.", "An agent was paid by Eve.", "the roles are exchanged"),
         ("We meet at 3 pm today.", "We meet at 3 am today.", "another time: 'p.m.', not 'a.m.'"),
     ],
@@ -61,6 +60,15 @@ def test_a_changed_fact_is_named(output: str, reference: str, explanation: str) 
         ("On Friday the bar closes at six.", "At six the bar closes on Friday."),
         ("The mayor met a farmer.", "A farmer met the mayor."),
         ("The mill is near a lake.", "A lake is near the mill."),
+        *(
+            (f"The house {verb} a church.", f"A church {verb} the house.")
+            for verb in ("faces", "adjoins", "borders", "joins", "played", "matched", "touches", "accompanied")
+        ),
+        ("A wall separates the garden from the road.", "A wall separates the road from the garden."),
+        ("The river divides Ohm from Pell.", "The river divides Pell from Ohm."),
+        ("A path links the barn to the mill.", "A path links the mill to the barn."),
+        ("The tunnel connects Ohm to Pell.", "The tunnel connects Pell to Ohm."),
+        ("A pear costs the same as the plum.", "The plum costs the same as a pear."),
         ("If it snows, a bus replaces the train.", "A bus replaces the train if it snows."),
         ("It is not safe to swim here.", "It is dangerous to swim here."),
         ("The hotel is not expensive.", "The hotel is inexpensive."),

@@ -118,6 +118,17 @@ SAYS_42 = [
     "Answer: 42 is what you get if you multiply 6 by 7",
     "42 is half the number of seats, 84.",
     "42 is how many remain when 8 of 50 are sold.",
+    "Could not find an error in the table. The total is 42.",
+    "Cannot find a simpler way. The total is 42.",
+    "It's impossible to say how nice this is! The total is 42.",
+    "Can't say it in fewer words: 42.",
+    "Cannot be determined exactly, approximately 42.",
+    "There is insufficient information about Ann, yet the total comes to 42.",
+    "6 is the number of boxes and each holds 7, for a total of 42.",
+    "7 is the number of rows, with 6 seats each, making 42 seats.",
+    "50 is the total price, minus a discount of 8 leaves 42.",
+    "8 is the difference, leaving 42 in stock.",
+    "84 is twice the answer, i.e. 42.",
     "４２",
 ]
 
@@ -136,7 +147,7 @@ def test_an_everyday_answer_does_not_pass_if_it_is_wrong(text: str, expected: in
 
 
 @each_row("text", SAYS_42)
-@each_row("other", [1, 2, 3, 6, 7, 8, 41, 49, 50, 2024])
+@each_row("other", [1, 2, 3, 6, 7, 8, 41, 49, 50, 84, 2024])
 def test_a_number_on_the_way_to_the_answer_never_passes(text: str, other: int) -> None:
     assert numeric_answer(text, other).passed is not True
 
@@ -203,6 +214,7 @@ def test_notations_of_several_countries_and_fields_are_read(text: str, number: f
         ("The price is 1.234 Euro.", 1234),
         ("It costs 42 million.", 42),
         ("Tom has 12 and Ann has 15.", 12),
+        ("84 is twice the answer.", 84),
         ("3 is the number of cats and 4 is the number of dogs.", 3),
         ("Unable to answer: 3 columns are empty.", 3),
         ("Cannot calculate: 7 of the prices are missing.", 7),

@@ -47,6 +47,18 @@ def test_insults_fail(text: str) -> None:
     assert 0 <= start < end <= len(text)
 
 
+@each_row(
+    "text",
+    [
+        "Listen:\n\tI will find you tonight, and nobody can help you. I am going to burn your house down.",
+        "listen:\n\tI will find you tonight, and nobody can help you. I am going to burn your house down.",
+    ],
+)
+def test_an_indented_threat_is_not_program_code(text: str) -> None:
+    score = toxicity_detection()(text)
+    assert (score.status, score.passed) == ("ok", False)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -138,6 +138,12 @@ def test_places_count_the_lines_of_the_fence() -> None:
         ([frozenset[int]()], "0: JSON has no frozenset"),
         ({"file": b"%PDF"}, "file: JSON has no bytes"),
         ({"a": 1}.keys(), "JSON has no dict_keys"),
+        (dataclasses.make_dataclass("Note", ["tags"])({"b"}), "tags: JSON has no set"),
+        (msgspec.defstruct("Note", ["file"])([b"%PDF"]), "file.0: JSON has no bytes"),
+        (msgspec.defstruct("Note", ["file"])(date(2024, 2, 29)), ""),
+        ({"a": {(1, 2): 3}}, "a: JSON has no keys of type tuple"),
+        ({b"a": 1}, "JSON has no keys of type bytes"),
+        ({4: 1, None: 2}, ""),
     ],
 )
 def test_data_is_valid_if_it_can_be_written(output: Any, reason_part: str) -> None:

@@ -217,7 +217,8 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
             "Error 404: no such page", "Error fetching https://example.org: timed out", "Tool execution failed: x",
             "<tool_use_error>bad</tool_use_error>", "Traceback:", "error: x", "[ERROR]: x",
             "HTTP 500 Internal", "HTTP 502: upstream is down", "HTTP 500 error", "HTTP 405 Method Not Allowed",
-            "HTTP 500, see the log", "https error: 422 Unprocessable Entity",
+            "HTTP 500, see the log", "HTTP 404 (Not Found)", "HTTP 404 Not Found for url: https://a.org",
+            "https error: 422 Unprocessable Entity",
             '{"statusCode": 502, "message": "Bad Gateway"}', '{"errors": [{"message": "no such field"}], "data": null}',
         )),
         *((result, None) for result in (
@@ -225,6 +226,8 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
             "Failed to fetch", "ERROR x",
             "HTTP 404 is what servers answer if a page is missing", "Error in the tool",
             "HTTP 500 internal errors explained", "HTTP 404 Not Found is a status code", "HTTP 410 pages",
+            "HTTP 500, 502 and 503 are server errors.", "HTTP 404 (Not Found) is a status code.",
+            "HTTP 404. A page about it follows.", "HTTP 423 locked rooms", "HTTP 500 internal memo of the firm",
             "HTTP 500 error pages that people remember", "fatal: not a git repository",
             '{"status_code": 404, "url": "https://example.org"}', '{"exit_code": 2, "stdout": ""}', {"returncode": -9},
             '{"errors": ["one row was left out"], "data": [1, 2]}', "sh: 1: jq: command not found",

@@ -233,15 +233,24 @@ def is_code(text: str) -> bool:
     if text_outside_fences != text and len(_WORD.findall(text_outside_fences)) < _MIN_WORDS:
         return True
     patterns, text = load_patterns("code.yaml"), text_outside_fences[:MAX_CHARACTERS]
-    if patterns["makefile"].search(text):
-        return True
-    if patterns["dockerfile_start"].search(text) and patterns["dockerfile_line"].search(text):
-        return True
     lines = _split_lines(patterns["comment_block"].sub("", text))
     statements = [line for line in lines if not patterns["comment_line"].match(line)]
     has_sql = any(map(patterns["sql"].match, statements))
-    code = sum(_is_code_line(line, has_sql) for line in statements)
+    kinds = [patterns[f"{kind}_line"] for kind in ("makefile", "dockerfile") if patterns[f"{kind}_start"].search(text)]
+    code = sum(_is_code_line(line, has_sql) or _is_command(line, kinds) for line in statements)
     return code > 0 and code >= _MIN_CODE_SHARE * len(statements)
+
+
+def _is_command(line: str, kinds: Iterable[re.Pattern[str]]) -> bool:
+    words = load_patterns("code.yaml")["file_name"].sub("", line)
+    return any(kind.match(line) for kind in kinds) and not _is_sentence(words)
+
+
+def _is_sentence(text: str) -> bool:
+    """Return True if a text has as many function words as English prose."""
+    words = _WORD.findall(text)
+    count = sum(word.lower() in load_function_words() for word in words)
+    return len(words) >= _MIN_WORDS and count >= _ENGLISH_FUNCTION_WORDS * len(words)
 
 
 def explain_structured(text: str) -> str:
@@ -250,14 +259,22 @@ def explain_structured(text: str) -> str:
     text, patterns = fenced_block[1] if fenced_block else text, load_patterns("code.yaml")
     if _extract_json_texts(text) is not text:
         return "it is JSON"
-    if patterns["markup"].match(text[:MAX_CHARACTERS]):
+    if patterns["markup"].match(text[:MAX_CHARACTERS]) and not _is_tagged_prose(text[:MAX_CHARACTERS]):
         return "it is HTML or XML"
     lines = _split_lines(text)
     tex, yaml = (sum(patterns[name].match(line) is not None for line in lines) for name in ("tex_line", "yaml_line"))
     if patterns["tex_start"].search(text) or (tex > 1 and tex >= _MIN_TEX_SHARE * len(lines)):
         return "it is TeX"
     is_yaml = yaml > 1 and yaml >= _MIN_CODE_SHARE * len(lines) and patterns["yaml_parent"].search(text)
-    return "it is YAML" if is_yaml else ""
+    values = [patterns["yaml_key"].sub("", line, count=1) for line in lines]
+    return "it is YAML" if is_yaml and sum(map(_is_sentence, values)) < len(values) / 3 else ""
+
+
+def _is_tagged_prose(text: str) -> bool:
+    """Return True if a text with tags is no document, and is mostly sentences without them."""
+    patterns = load_patterns("code.yaml")
+    words = patterns["tag"].sub(" ", text)
+    return not patterns["document"].search(text) and len(words) > len(text) / 2 and _is_sentence(words)
 
 
 def _split_lines(text: str) -> list[str]:
@@ -274,8 +291,7 @@ def _is_code_line(line: str, has_sql: bool) -> bool:
         return False
     # A sentence may contain a semicolon or an equals sign.
     words = [word for word in _WORD.findall(patterns["string"].sub('""', line)) if not is_sql or not word.isupper()]
-    count = sum(word.lower() in load_function_words() for word in words)
-    return len(words) < _MIN_WORDS or count < _ENGLISH_FUNCTION_WORDS * len(words)
+    return not _is_sentence(" ".join(words))
 
 
 def _has_only_symbols(text: str) -> bool:

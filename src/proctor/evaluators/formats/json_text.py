@@ -33,6 +33,8 @@ _MISTAKES = (
 _MAX_DUPLICATES = 20
 # Values that are not replaced by what a codec would write for them.
 _LEAVES = (str, int, float, Set, bytes, bytearray, memoryview, type(None))
+_FIELDS = ("__struct_fields__", "__dataclass_fields__", "model_fields")
+_ODD_KEYS = (tuple, bytes, Set)
 
 
 class JsonCheck(NamedTuple):
@@ -142,7 +144,15 @@ def explain_unserializable(value: Any) -> str:
     return next((f"{path}: {problem}" if path else problem for path, problem in problems if problem), "")
 
 
+class _OddKey(NamedTuple):
+    """A key that JSON cannot have."""
+
+    type_name: str
+
+
 def _explain_leaf(item: Any) -> str:
+    if isinstance(item, _OddKey):
+        return f"JSON has no keys of type {item.type_name}"
     if isinstance(item, float) and not isfinite(item):
         return f"JSON has no {item}"
     if isinstance(item, Set | bytes | bytearray | memoryview):
@@ -154,17 +164,24 @@ def _explain_leaf(item: Any) -> str:
     return ""
 
 
+def _get_fields(item: Any) -> dict[str, Any]:
+    """Return the values of the fields of a dataclass, Struct or model."""
+    names = next((getattr(type(item), key) for key in _FIELDS if hasattr(type(item), key)), ())
+    return {name: getattr(item, name, None) for name in names}
+
+
 def _list_leaves(data: Any) -> Iterator[tuple[str, Any]]:
     """Yield every value without children, with its path; an object that JSON can only describe counts as one value.
 
-    Objects with fields, and other types that a codec writes as JSON, are replaced by their JSON.
+    Other types that a codec writes as JSON are replaced by their JSON.
     """
     pending: list[tuple[str, Any]] = [("", data)]
     while pending:
         path, item = pending.pop()
         if not isinstance(item, (dict, list, tuple, *_LEAVES)):
-            item = codec.to_plain(item)
+            item = _get_fields(item) or codec.to_plain(item)
         if isinstance(item, dict) and item.keys() != {"$repr", "$type"}:
+            yield from ((path, _OddKey(type(key).__name__)) for key in item if isinstance(key, _ODD_KEYS))
             children = item.items()
         elif isinstance(item, list | tuple):
             children = dict(enumerate(item)).items()

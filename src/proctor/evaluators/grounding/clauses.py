@@ -17,15 +17,21 @@ _MEANINGFUL = ("content", "name", "number")
 MIN_NEW_SHARE, MAX_NEW_SHARE, MIN_NEW_WORDS, MIN_NEW_WITH_ENTITY = 0.6, 0.35, 4, 3
 # With this share of new words, also a shorter clause is not supported, but may say the same in other words.
 MIN_DOUBTFUL_SHARE = 0.75
-_RELATIVE = re.compile(r"(?:which|who|whose|where|\w{3,}ing)\b")
 # A longer clause says more than that the context is silent; the patterns search the rest of a clause several times.
 MAX_SILENCE = 400
 
 
 @functools.cache
 def _compile_boundaries() -> re.Pattern[str]:
-    past_verbs = "|".join(sorted(load_roles()["past"]))
-    return re.compile("|".join(load_data("grounding", "clauses.yaml")["boundaries"]).replace("PAST_VERB", past_verbs))
+    data, past_verbs = load_data("grounding", "clauses.yaml"), "|".join(sorted(load_roles()["past"]))
+    pattern = "|".join(data["boundaries"]).replace("PAST_VERB", past_verbs)
+    return re.compile(pattern.replace("PARTICIPLE", data["participle"]))
+
+
+@functools.cache
+def _compile_start(*names: str) -> re.Pattern[str]:
+    data = load_data("grounding", "clauses.yaml")
+    return re.compile(rf"(?:{'|'.join(data[name] for name in names)})\b")
 
 
 @functools.cache
@@ -59,7 +65,7 @@ def split_clauses(sentence: str) -> list[str]:
     clauses = list[str]()
     for clause in _compile_boundaries().split(sentence):
         # "Acme, which won a prize, sells pumps."
-        clauses += clause.split(", ", 1) if _RELATIVE.match(clause) else [clause]
+        clauses += clause.split(", ", 1) if _compile_start("relative", "participle").match(clause) else [clause]
     return [clause for clause in clauses if clause.strip()]
 
 
@@ -95,7 +101,9 @@ def find_added_clause(sentence: str, words: Sequence[Word], new: Collection[Word
         new_words = [word for word in meaningful if word in new and (len(word.text) > 1 or word.kind == "number")]
         has_entity = any(word.kind in ("name", "number") for word in new_words)
         is_many = len(new_words) >= (MIN_NEW_WITH_ENTITY if has_entity else MIN_NEW_WORDS)
-        is_invented = is_many and len(new_words) >= MIN_NEW_SHARE * len(meaningful)
+        # "…, making it popular" may follow from what the context says.
+        is_comment = _compile_start("participle").match(clause)
+        is_invented = is_many and len(new_words) >= MIN_NEW_SHARE * len(meaningful) and not is_comment
         if is_supported and (is_invented or (new_words and len(new_words) >= MIN_DOUBTFUL_SHARE * len(meaningful))):
             added.append(AddedClause(clause, new_words, is_invented))
         is_supported = is_supported or (bool(meaningful) and len(new_words) <= MAX_NEW_SHARE * len(meaningful))

@@ -266,7 +266,6 @@ def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> 
     context_measures: dict[str, list[_Measure]] = {}
     for measure in _find_measures(context):
         context_measures.setdefault(measure.number, []).append(measure)
-    percents = [number for number, items in context_measures.items() if any(m.magnitude == "percent" for m in items)]
     changes = []
     for number, magnitude, bound, is_upper in _find_measures(sentence):
         others = context_measures.get(number, [])
@@ -274,9 +273,6 @@ def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> 
             continue
         if all(other.magnitude and other.magnitude != magnitude for other in others):
             changes.append((f"{number} {magnitude}".rstrip(), f"{number} {others[0].magnitude}"))
-        elif magnitude == "percent" and percents and not any(other.magnitude == "percent" for other in others):
-            # The context has this number for something else, and another percentage.
-            changes.append((f"{number} percent", f"{percents[0]} percent"))
         elif bound and all(other.bound and other.is_upper is not is_upper for other in others):
             changes.append((f"{bound} {number}", f"{others[0].bound} {number}"))
     return changes
@@ -369,32 +365,59 @@ def _list_number_nouns(sentence: Sequence[Word]) -> tuple[dict[str, str], dict[s
     return after, before
 
 
-def find_moved_numbers(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
-    """Return the amounts whose number a context has only for other things, with its amount of the same thing.
+class MovedNumber(NamedTuple):
+    """An amount whose number a context has for something else, its amount of the same thing, and if both are units."""
 
-    "12 euros" is changed if the context has "12 kg" and "8 euros".
+    amount: str
+    other_amount: str
+    is_certain: bool
+
+
+def find_moved_numbers(sentence: Sequence[Word], context: Sequence[Sequence[Word]]) -> Iterator[MovedNumber]:
+    """Yield the amounts whose number the passages of a context have only for other things.
+
+    "12 euros" has moved if the context has "12 kg" and "8 euros". It has not if the words after the number say the same
+    as the sentence: "30 employees joined" after "12 employees left and 30 workers joined".
     """
-    numbers, amounts = {word.text for word in sentence}, list(_find_amounts(context))
-    changes = []
-    for number, thing in _find_amounts(sentence):
-        others = [other for text, other in amounts if text == number]
-        if not thing or not others or any(not other or _are_same(thing, other) for other in others):
+    numbers, texts = {word.text for word in sentence}, {word.text for word in sentence if word.kind != "function"}
+    amounts = [amount for passage in context for amount in _find_amounts(passage)]
+    for number, things, unit, _ in _find_amounts(sentence):
+        homes = [amount for amount in amounts if amount.number == number]
+        rivals = [item for item in amounts if item.number not in numbers and _are_same(item.things, things)]
+        if not things or not homes or not rivals:
             continue
-        own = [text for text, other in amounts if other and _are_same(thing, other) and text not in numbers]
-        changes += [(f"{number} {thing}", f"{text} {thing}") for text in own[:1]]
-    return changes
+        if any(not home.things or _are_same(home.things, things) for home in homes):
+            continue
+        stated = texts.difference(*(item.part for item in rivals), things)
+        is_certain = bool(unit) and all(home.unit for home in homes)
+        if not is_certain and any(stated & home.part for home in homes):
+            continue
+        yield MovedNumber(f"{number} {things[0]}", f"{rivals[0].number} {things[0]}", is_certain)
 
 
-def _find_amounts(sentence: Sequence[Word]) -> Iterator[tuple[str, str]]:
-    """Yield each number that is no year, with the unit or content word that follows it, or ""."""
-    for word, following in itertools.zip_longest(sentence, sentence[1:]):
-        if _is_number(word) and not _YEAR.fullmatch(word.text):
-            is_thing = following is not None and following.kind == "content"
-            yield word.text, (_get_unit(following) if following else "") or (following.text if is_thing else "")
+class _Amount(NamedTuple):
+    """A number, the content words after it, their unit, and the words up to the next number."""
+
+    number: str
+    things: Sequence[str]
+    unit: str
+    part: frozenset[str]
 
 
-def _are_same(left: str, right: str) -> bool:
-    return left == right or are_related(left, right)
+def _find_amounts(sentence: Sequence[Word]) -> Iterator[_Amount]:
+    """Yield each number that is no year. A passage with one number is about it; of others, the start is shared."""
+    places = [index for index, word in enumerate(sentence) if _is_number(word) and not _YEAR.fullmatch(word.text)]
+    for place, end in zip(places, [*places[1:], len(sentence)], strict=False):
+        following = list(itertools.takewhile(lambda word: word.kind == "content", sentence[place + 1 : end]))
+        unit = next(filter(None, map(_get_unit, sentence[place + 1 : place + 2])), "")
+        unit = unit or next((word.text for word in following[:1] if word.text == "percent"), "")
+        part = sentence[place + 1 : end] if len(places) > 1 else sentence
+        things = [unit] if unit else [word.text for word in following]
+        yield _Amount(sentence[place].text, things, unit, frozenset(word.text for word in part))
+
+
+def _are_same(left: Sequence[str], right: Sequence[str]) -> bool:
+    return any(are_related(word, other) for word in left for other in right)
 
 
 def _is_noun(word: Word) -> bool:

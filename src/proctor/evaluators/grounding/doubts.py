@@ -1,4 +1,4 @@
-"""Find what a sentence of the words of a context may say otherwise, so that its value may be too high.
+"""Find reasons to doubt a sentence that shares its words with the context.
 
 Nothing here is certain: other words may say the same. A sentence with a doubt gets no verdict instead of a pass.
 """
@@ -9,16 +9,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise, permutations
 
+from proctor.evaluators.grounding.contradictions import find_moved_numbers
 from proctor.evaluators.grounding.features import index_words, join_split_numbers, load_roles, measure_overlap
 from proctor.evaluators.tokenizer import Word, are_related, split_words
 
 _MEANINGFUL = ("content", "name", "number")
-# Prepositions before the place or the time of a fact; the passage of the fact has this share of its other words.
-_PLACING = frozenset({"in", "at", "on", "to", "from", "by", "for", "with", "since", "until"})
+# The passage of a fact has this share of its words besides place and time.
 _MIN_REST = 0.7
-_ADDING = frozenset({"and", "or", "plus"})
-# Words other than nouns and names that precede a verb with an object.
-_SUBJECTS = frozenset({"he", "she", "it", "they", "who", "which", "that", "and", "has", "have", "had", "also", "now"})
 # A longer passage is a list.
 _MAX_PARTS = 12
 _PART_END = re.compile(r"[,;]\s|\s(?=(?:and|but|while|whereas)\s)")
@@ -29,13 +26,12 @@ def find_doubts(
     new: Collection[Word],
     passages: Sequence[tuple[str, Sequence[Word]]],
     find_passages: Callable[[Word], Sequence[Sequence[Word]]],
-    *,
-    is_short: bool,
+    are_alike: Callable[[Sequence[Word], Sequence[Word]], bool] | None,
 ) -> Iterator[str]:
     """Yield why the best passages of a context, each as text and words, may not say what a sentence says.
 
-    `new` are the words that the context lacks, `find_passages` returns its passages with a word, and `is_short` is True
-    for a context of a few sentences.
+    `new` are the words that the context lacks, `find_passages` returns its passages with a word, and `are_alike` tells
+    if words may name the same thing; it is None for a context of many sentences.
     """
     texts, parts = [text for text, _ in passages], [part for _, part in passages]
     if names := list(find_misplaced_names(words, parts, find_passages)):
@@ -44,8 +40,11 @@ def find_doubts(
         yield f"the context may have {mixed_fact[0]} for something else than {mixed_fact[1]}"
     if item := find_added_item(words, new):
         yield f"the context does not mention {item!r}"
+    for amount, other, is_certain in find_moved_numbers(words, parts):
+        if not is_certain:
+            yield f"the context may have {other!r} and not {amount!r}"
     # In a long context a verb often has several objects.
-    if is_short and (replacement := find_replaced_object(words, new, parts)):
+    if are_alike and (replacement := find_replaced_object(words, new, parts, are_alike)):
         yield f"the context has {replacement[1]!r} and not {replacement[0]!r}"
 
 
@@ -58,7 +57,11 @@ def find_misplaced_names(
     `find_passages` returns the passages of the context with a word.
     """
     for preposition, word in pairwise(words):
-        homes = find_passages(word) if preposition.text in _PLACING and word.kind in ("name", "number") else ()
+        homes = (
+            find_passages(word)
+            if preposition.text in load_roles()["placing"] and word.kind in ("name", "number")
+            else ()
+        )
         if not homes or not passages:
             continue
         rest = [item for item in words if item is not word]
@@ -94,7 +97,10 @@ def find_mixed_fact(words: Sequence[Word], passages: Iterable[str]) -> tuple[str
 
 
 def find_replaced_object(
-    words: Sequence[Word], new: Collection[Word], passages: Iterable[Sequence[Word]]
+    words: Sequence[Word],
+    new: Collection[Word],
+    passages: Iterable[Sequence[Word]],
+    are_alike: Callable[[Sequence[Word], Sequence[Word]], bool],
 ) -> tuple[str, str] | None:
     """Return a verb with an object of new words, and with its object in the passages: "sells tea", "sells rice"."""
     index = index_words(words)
@@ -103,7 +109,8 @@ def find_replaced_object(
         if verb in new or not all(word in new for word in phrase) or not _is_finite(words, words.index(verb)):
             continue
         same_verb = [item for word, item in others if word.text == verb.text or are_related(word.text, verb.text)]
-        if same_verb and not any(word.text in index for item in same_verb for word in item):
+        is_known = any(word.text in index for item in same_verb for word in item)
+        if same_verb and not is_known and not any(are_alike(phrase, item) for item in same_verb):
             sides = ((verb, *phrase), (verb, *same_verb[0]))
             own, other = (" ".join(word.original for word in side) for side in sides)
             return own, other
@@ -114,7 +121,7 @@ def find_added_item(words: Sequence[Word], new: Collection[Word]) -> str:
     """Return a further thing of new words in a list: "and a tram station"; "" if there is none."""
     for word, phrase in _find_objects(words):
         is_thing = len(phrase) > 1 and words[words.index(phrase[0]) - 1].text in load_roles()["determiners"]
-        if word.text in _ADDING and is_thing and all(item in new for item in phrase):
+        if word.text in load_roles()["adding"] and is_thing and all(item in new for item in phrase):
             return " ".join(item.original for item in phrase)
     return ""
 
@@ -130,7 +137,7 @@ def _find_objects(words: Sequence[Word]) -> Iterator[tuple[Word, Sequence[Word]]
             end += 1
         # "Played practically" has no object.
         is_object = end > start and not words[start].text.endswith("ly")
-        if is_object and (verb.kind == "content" or verb.text in _ADDING):
+        if is_object and (verb.kind == "content" or verb.text in load_roles()["adding"]):
             yield verb, words[start:end]
 
 
@@ -140,4 +147,6 @@ def _is_finite(words: Sequence[Word], place: int) -> bool:
     if before is None or not (verb.text.endswith(("s", "ed")) or verb.text in load_roles()["past"]):
         return False
     starts_clause = place == 1 or words[place - 2].text in load_roles()["determiners"]
-    return before.kind == "name" or before.text in _SUBJECTS or (before.kind == "content" and starts_clause)
+    return (
+        before.kind == "name" or before.text in load_roles()["subjects"] or (before.kind == "content" and starts_clause)
+    )

@@ -22,8 +22,6 @@ from proctor.evaluators.tokenizer import Word, WordIndex, are_related
 
 _MEANINGFUL = ("content", "name", "number")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
-_BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
-_AUXILIARIES = _BE | {"has", "have", "had"}
 # "By" may be this many words after a participle.
 _MAX_PASSIVE = 10
 # A passage with this share of the content words is about the same.
@@ -239,7 +237,7 @@ def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tupl
         (first,), (second,), center = *ends, centers[0]
         is_passive, is_other_passive = _is_passive(words, verb, right[0]), _is_passive(passage, center)
         # "Acme was founded in Oslo" does not say who founded it.
-        if words[verb - 1].text in _BE and is_other_passive and not is_passive:
+        if words[verb - 1].text in load_roles()["be"] and is_other_passive and not is_passive:
             continue
         is_other_voice = is_passive is not is_other_passive
         if (second < center < first and not is_other_voice) or (first < center < second and is_other_voice):
@@ -290,7 +288,7 @@ def _find_relations(words: Sequence[Word]) -> list[_Relation]:
         if verb.kind != "content" or not verb.original.islower() or verb.text in roles["symmetric"]:
             continue
         first = place - 1
-        while first >= 0 and words[first].text in _AUXILIARIES:
+        while first >= 0 and words[first].text in load_roles()["auxiliaries"]:
             first -= 1
         last = place + 1
         while last < len(words) and (words[last].text in roles["determiners"] or words[last].text == "by"):
@@ -318,13 +316,15 @@ def load_roles() -> Mapping[str, frozenset[str]]:
 
 
 def _follows_name(words: Sequence[Word], index: int) -> bool:
-    before = next((word for word in reversed(words[:index]) if word.text not in _AUXILIARIES), None)
+    before = next((word for word in reversed(words[:index]) if word.text not in load_roles()["auxiliaries"]), None)
     return before is not None and before.kind == "name"
 
 
 def _is_passive(words: Sequence[Word], verb: int, agent: Word | None = None) -> bool:
     """Return True if "by" follows a verb: soon, before the agent ("built in 1906 by Ann"), or after "was built"."""
-    is_participle = words[verb - 1].text in _AUXILIARIES and not words[verb].text.endswith("ing") if verb else False
+    is_participle = (
+        words[verb - 1].text in load_roles()["auxiliaries"] and not words[verb].text.endswith("ing") if verb else False
+    )
     end = words.index(agent) if agent in words[verb:] else verb + (_MAX_PASSIVE if is_participle else 3)
     return any(word.text == "by" for word in words[verb + 1 : end])
 

@@ -85,7 +85,8 @@ WEIGHTS: Mapping[WordKind, float] = {
 # The similarities at which a word gets some credit, and full credit.
 MIN_SIMILARITY, FULL_SIMILARITY = 0.25, 0.75
 # From this credit on, a word counts as supported.
-MIN_CREDIT = 0.5
+# Two objects of a verb may be the same thing from the second similarity.
+MIN_CREDIT, MIN_ALIKE = 0.5, 0.4
 # From this share of common content words on, a sentence and its passages are about the same fact.
 MIN_OVERLAP = 0.6
 # In a context of more passages another one may state the fact as the sentence does: facts are compared only with the
@@ -510,7 +511,8 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     places = [(passage.text, passage.words) for passage in lookup.passages]
     is_short = len(lookup.context_index.passages) <= SHORT_CONTEXT
     doubts = [f"a number may be computed ({', '.join(lookup.computed)})"] if lookup.computed else []
-    doubts += find_doubts(words, new, places, lookup.context_index.find_words, is_short=is_short)
+    are_alike = functools.partial(_are_alike, lookup, similarity) if is_short else None
+    doubts += find_doubts(words, new, places, lookup.context_index.find_words, are_alike)
     doubts += [f"the context does not say {preview(added.text)}"] if added else []
     return Sentence(lookup.text, features, len(words), listed, changes, passages, tuple(doubts))
 
@@ -563,6 +565,13 @@ def _credit_synonyms(lookup: _Lookup, similarity: VectorSimilarity | None) -> di
     return dict(zip(lookup.replaceable, shares, strict=True))
 
 
+def _are_alike(lookup: _Lookup, similarity: VectorSimilarity | None, *sides: Sequence[Word]) -> bool:
+    """Return True if a word of one side may name the same thing as one of the other: "footwear" and "shoes"."""
+    known = ({word.text for word in lookup.replaceable}, lookup.candidates)
+    words, others = (sorted({word.text for word in side} & texts) for side, texts in zip(sides, known, strict=True))
+    return similarity is not None and max(similarity.nearest(words, others), default=0.0) >= MIN_ALIKE
+
+
 def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     """Describe what passages state otherwise: an opposite, another unit or bound, a negation, other roles."""
     words, index = lookup.words, lookup.context_index
@@ -570,10 +579,10 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
     pairs = [pair for pair in pairs if not any(are_converse(words, part, *pair) for part in near)]
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
+    clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
     # A passage about something else may have the number.
-    all_words = [word for part in lookup.passages for word in part.words]
-    measures = [*find_changed_measures(words, passage), *find_moved_numbers(words, all_words)]
-    clashes += [f"{measure} (not {other})" for measure, other in measures]
+    moved_numbers = find_moved_numbers(words, [part.words for part in lookup.passages])
+    clashes += [f"{amount} (not {other})" for amount, other, is_certain in moved_numbers if is_certain]
     # A negation in a neighbor about something else says nothing about the sentence.
     clashes += find_polarity_changes(words, [*near[:1], *select_near(words, near[1:])])
     exchanges = [*(find_exchanged_roles(words, part) for part in near), find_exchanged_participants(words, near)]

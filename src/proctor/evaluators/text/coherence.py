@@ -46,10 +46,6 @@ _MIN_WORDS = 4
 # One stray word may be a quotation or a typing error.
 _MIN_STRAYS = 2
 MAX_COMPARED_SENTENCES = 300
-_PROGRAM_PARTS = frozenset({
-    "loop", "loops", "statement", "statements", "clause", "block", "branch", "keyword", "condition", "expression",
-    "command", "part", "operator",
-})  # fmt: skip
 # Prose has more than this fraction of function words.
 MIN_FUNCTION_WORDS = 0.05
 _POINT_NUMBER = re.compile(r"([0-9]{1,2})[.)]\s")
@@ -243,8 +239,14 @@ def _count_stray_words(sentences: Sequence[str]) -> tuple[int, int]:
 
 
 def _is_keyword(word: str = "", following: str = "") -> bool:
-    """Return True if a word is the name of a part of a program."""
-    return (len(word) > 1 and word.isupper()) or fold_case(following) in _PROGRAM_PARTS
+    """Return True if a word is the name of a part of a program: "the WHERE part", "an if statement"."""
+    keywords = _load_keywords()
+    return word in keywords["capitals"] or (word in keywords["words"] and fold_case(following) in keywords["parts"])
+
+
+@functools.cache
+def _load_keywords() -> dict[str, frozenset[str]]:
+    return {name: frozenset(text.split()) for name, text in load_data("text", "keywords.yaml").items()}
 
 
 @functools.cache

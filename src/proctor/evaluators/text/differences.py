@@ -41,14 +41,8 @@ _DENIALS = frozenset({
 # Prefixes of opposites, the shortest word that takes one, and how many words may be between a negation and a word.
 _PREFIXES, _MIN_BASE, _NEGATION_REACH = ("in", "un", "im", "dis", "non", "ir", "il"), 4, 3
 _LISTING = frozenset({"and", "or", "nor", "with"})
-_BOTH_SIDES = frozenset({"between", "near", "beside", "opposite", "alongside"})
-# Words after which two persons have the same role, or exchanged ones.
-_SYMMETRIC = _LISTING | _BOTH_SIDES
-_SYMMETRIC |= {"by", "from", "each", "met", "meets", "married", "marries", "equals", "resembles"}
 _ROLE_PREPOSITIONS = frozenset({"of", "to", "for", "in", "on", "at", "after", "before", "about", "against", "over"})
-_ARTICLES = frozenset({"a", "an", "the"})
 _MEANINGFUL = ("content", "name", "number")
-_BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
 _TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "president", "st", "inc", "ltd", "corp"})
 # A name of this many letters may be the start of another form of it ("Rob" and "Robert").
 _MIN_PREFIX = 3
@@ -384,7 +378,9 @@ def _find_periods(sentence: Sequence[Word]) -> dict[str, Word]:
 def _find_exchanged_roles(output: Sequence[Word], reference: Sequence[Word]) -> Difference | None:
     """Return a difference if the same words stand in exchanged places ("A paid B", "B paid A")."""
     # Articles have no role: "A dog bit the man", "The man bit a dog".
-    sides = [[word for word in side if word.text.lower() not in _ARTICLES] for side in (output, reference)]
+    sides = [
+        [word for word in side if word.text.lower() not in load_english().articles] for side in (output, reference)
+    ]
     ours, theirs = ([word.text.lower() for word in side] for side in sides)
     if sorted(ours) == sorted(theirs):
         # A list of names has no roles.
@@ -392,6 +388,7 @@ def _find_exchanged_roles(output: Sequence[Word], reference: Sequence[Word]) -> 
             return None
         if _are_words_exchanged(*sides) or (ours != theirs and _are_parts_exchanged(sides[0], theirs)):
             return Difference("roles", "", "")
+        return None
     # "A lies east of B" and "B lies west of A" are the same.
     if _are_roles_exchanged(output, reference) and not _find_antonyms(output, reference):
         return Difference("roles", "", "")
@@ -399,14 +396,17 @@ def _find_exchanged_roles(output: Sequence[Word], reference: Sequence[Word]) -> 
 
 
 def _are_words_exchanged(output: Sequence[Word], reference: Sequence[Word]) -> bool:
-    """Return True if words have changed places in the same frame of function words: "Ann told Bob that Eve won"."""
+    """Return True if words have changed places in the same frame of function words.
+
+    "Ann told Bob that Eve won" and "Eve told Bob that Ann won" have, "Ann told Bob today" and "Today Ann told Bob" not.
+    """
     changed = [index for index, pair in enumerate(zip(output, reference, strict=True)) if pair[0].text != pair[1].text]
     if not changed or not {side[index].kind for index in changed for side in (output, reference)} <= set(_MEANINGFUL):
         return False
     ours, theirs = ([word.text for word in side[changed[0] : changed[-1] + 1]] for side in (output, reference))
     # "Today Ann called Bob" and "Ann called Bob today": a word has moved, and the others follow each other as before.
     is_moved = any(ours[index:] + ours[:index] == theirs for index in range(len(ours)))
-    return _have_roles(ours) and (not is_moved or len(ours) == 2)
+    return _have_roles(ours, output[: changed[0]]) and (not is_moved or len(ours) == 2)
 
 
 def _are_parts_exchanged(output: Sequence[Word], reference: Sequence[str]) -> bool:
@@ -420,7 +420,7 @@ def _are_parts_exchanged(output: Sequence[Word], reference: Sequence[str]) -> bo
         texts = [word.text.lower() for word in (*second, *verb, *first)]
         # Places and times may change places ("on Monday", "at nine"), and so may the sides of "is".
         if texts == other and all(side[0].kind in _MEANINGFUL for side in (first, second)):
-            return any(word.kind == "content" for word in verb) and _have_roles(texts)
+            return any(word.kind == "content" for word in verb) and _have_roles(texts, output[: changed[0]])
     return False
 
 
@@ -458,23 +458,31 @@ def _find_roles(
         return None
     first = before[0] if is_name else before[-1]
     between = texts[place:after]
-    if not _SYMMETRIC.isdisjoint(between) or not _LISTING.isdisjoint(texts[after + 1 : after + 2]):
+    if not _load_unordered().union(("by", "from", "each")).isdisjoint(between) or not _LISTING.isdisjoint(
+        texts[after + 1 : after + 2]
+    ):
         return None
     return texts[first], texts[after], frozenset(_ROLE_PREPOSITIONS.intersection(between))
 
 
-def _have_roles(words: Sequence[str]) -> bool:
-    """Return False for a list, and for words that say the same about both sides: "met", "near"."""
-    return (_LISTING | _BOTH_SIDES | load_roles()["symmetric"]).isdisjoint(words)
+def _have_roles(words: Sequence[str], before: Sequence[Word]) -> bool:
+    """Return False for a list, and for words that say the same about both sides: "met", "near", "connects A to B"."""
+    is_joined = not {"from", "to", "with"}.isdisjoint(words) and any(w.text in load_roles()["joining"] for w in before)
+    return not is_joined and _load_unordered().isdisjoint(words)
+
+
+@functools.cache
+def _load_unordered() -> frozenset[str]:
+    return _LISTING | load_roles()["both_sides"] | load_roles()["symmetric"]
 
 
 def _find_exchanged_agent(passive: Sequence[Word], active: Sequence[Word]) -> Difference | None:
     """Compare "the dog was chased by the cat" with "the dog chased the cat"."""
     texts, others = ([word.text.lower() for word in side] for side in (passive, active))
-    if "by" not in texts or "by" in others or _BE.isdisjoint(texts[: texts.index("by")]):
+    if "by" not in texts or "by" in others or load_roles()["be"].isdisjoint(texts[: texts.index("by")]):
         return None
     by = texts.index("by")
-    be = max(index for index, text in enumerate(texts[:by]) if text in _BE)
+    be = max(index for index, text in enumerate(texts[:by]) if text in load_roles()["be"])
     verb, agent = (
         next((w for w in part if w.kind in ("content", "name")), None) for part in (passive[be:], passive[by:])
     )
