@@ -35,6 +35,7 @@ from proctor.evaluators.numeric.statements import (
     find_subject,
     is_computed,
     is_conclusion,
+    is_made_of,
     split_checks,
 )
 
@@ -269,6 +270,8 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
     if last is None:
         return _find_unclear_answer(text, "\n".join(statements) if questions else unlabelled, decimal)
     conclusion = sentences.find_last(concluding=True)
+    if conclusion is not None and (total := sentences.find_total(conclusion)):
+        return total
     if (standalone_number := _find_on_own_line(sentences, last, has_conclusion=conclusion is not None)) is not None:
         return standalone_number
     index = last if conclusion is None else conclusion
@@ -376,6 +379,13 @@ class _Sentences:
         explained = drop_details(self.texts[previous], self.find_all_candidates(previous))
         return [] if any(number.value == choice.number.value for number in explained) else explained
 
+    def find_total(self, index: int) -> Answer | None:
+        """Return the only number of a sentence if the numbers of the sentences after it add up to it."""
+        later = [number for i in range(index + 1, len(self.texts)) for number in self[i]]
+        if len(self[index]) != 1 or "=" in self.texts[index] or not is_made_of(self[index][0], later):
+            return None
+        return Answer(self[index][0], others=tuple(later))
+
     def find_last(self, *, concluding: bool = False) -> int | None:
         """Return the index of the last sentence with a number; with `concluding`, it must also state a conclusion."""
         for index in range(len(self.texts) - 1, -1, -1):
@@ -404,12 +414,24 @@ def _find_in_words(text: str) -> Answer:
 def _find_on_own_line(sentences: _Sentences, last: int, *, has_conclusion: bool) -> Answer | None:
     """Return a number that is alone on the last line or, without a conclusion, on the first."""
     if _fills_line(sentences.texts[last], sentences[last]):
-        return Answer(sentences[last][0])
+        return _compare_lines(sentences, last)
     if has_conclusion or not last or not _fills_line(sentences.texts[0], sentences[0]):
         return None
     # Later sentences may state another number.
     rivals = [number for index in range(1, last + 1) for number in sentences[index]]
     return Answer(sentences[0][0], tuple(rivals))
+
+
+def _compare_lines(sentences: _Sentences, last: int) -> Answer:
+    """Return the number of the last line; if words follow it, the lines before it may be items of the same list."""
+    number = sentences[last][0]
+    lines = [sentences[index] for index in range(last) if _fills_line(sentences.texts[index], sentences[index])]
+    items = [line[0] for line in lines]
+    if not items or is_conclusion(sentences.texts[last]) or not re.search(r"\w", sentences.texts[last][number.end :]):
+        return Answer(number)
+    if is_made_of(items[0], [*items[1:], number]):
+        return Answer(items[0], others=(*items[1:], number))
+    return Answer(number, () if is_computed(sentences.texts[last], number, items) else tuple(items))
 
 
 def _fills_line(sentence: str, numbers: Sequence[ParsedNumber]) -> bool:
