@@ -31,13 +31,16 @@ from proctor.evaluators.numeric.statements import (
     blank_beliefs,
     choose_number,
     drop_details,
+    find_chosen_label,
     find_failed_checks,
+    find_options,
     find_subject,
     is_computed,
     is_conclusion,
     is_made_of,
     split_checks,
 )
+from proctor.evaluators.score_conversion import preview
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
 _SENTENCE_END = _PHRASES["sentence_end"]
@@ -119,16 +122,41 @@ def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
 
 def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
     """Return the answer of a text without corrections."""
+    options = find_options(text)
+    chosen = _read_chosen_option(text, options, decimal)
     if has_marks(text):
-        return _read_marks(text, decimal)
+        marked = _read_marks(text, decimal)
+        return chosen if chosen and marked.number is None else marked
     text = blank_beliefs(text)
     announced = _find_announced_answer(text, decimal)
-    if announced is not None:
-        return announced
+    if chosen and announced and announced.number:
+        return announced._replace(rivals=(*announced.rivals, *([chosen.number] if chosen.number else [])))
+    if chosen or announced:
+        return chosen or announced or Answer(None)
     answer = _find_conclusion(text, decimal)
+    if options and answer.number is not None:
+        answer = answer._replace(rivals=(*answer.rivals, *_find_unchosen(text, options, answer.number, decimal)))
     if answer.number is not None and (reason := explain_missing_answer(text)):
         return Answer(None, missing_reason=reason)
     return answer
+
+
+def _read_chosen_option(text: str, options: dict[str, str], decimal: Decimal) -> Answer | None:
+    """Return the number of the option that a text chooses from its list; None if it does not choose."""
+    label = find_chosen_label(text, list(options)) if options else ""
+    if not label:
+        return None
+    answer = _read_clause(options.get(label, ""), decimal)
+    return answer or Answer(None, missing_reason=f"the output chooses {label}, and the number of {label} is unclear")
+
+
+def _find_unchosen(
+    text: str, options: dict[str, str], number: ParsedNumber, decimal: Decimal
+) -> Sequence[ParsedNumber]:
+    """Return the numbers of all options if a number is only the number of one of them."""
+    numbers = [number for option in options.values() for number in find_candidates(option, decimal)]
+    same = [other for other in find_candidates(text, decimal) if other.value == number.value]
+    return numbers if 0 < len(same) <= sum(other.value == number.value for other in numbers) else ()
 
 
 def _read_marks(text: str, decimal: Decimal) -> Answer:
@@ -138,7 +166,9 @@ def _read_marks(text: str, decimal: Decimal) -> Answer:
         return Answer(None, missing_reason="the output marks only answers that it does not give itself")
     *earlier, last = (_read_clause(content, decimal) for content in marked)
     if last is None:
-        return Answer(None)
+        has_digits = re.search(r"\d", text) and not re.search(r"\d", marked[-1])
+        reason = f"the output marks {preview(marked[-1].strip())} as its answer, and its numbers are elsewhere"
+        return Answer(None, missing_reason=reason if has_digits else "")
     rivals = [answer.number for answer in earlier if answer is not None and answer.number is not None]
     return last._replace(rivals=(*last.rivals, *rivals))
 
@@ -156,8 +186,7 @@ def _find_announced_answer(text: str, decimal: Decimal) -> Answer | None:
         announced = _read_announcement(text, start, end, position, decimal)
         if answer is None:
             if position == "label" and announced is None:
-                # "Answer: Table 3"
-                return Answer(None, others=tuple(find_candidates(text[end:].partition("\n")[0], decimal)))
+                return _explain_label(text, start, end, decimal)
             answer, is_label = announced, position == "label"
             if answer is not None and _PHRASES["final_answer"].search(text, max(0, start - 10), end):
                 return answer
@@ -168,6 +197,17 @@ def _find_announced_answer(text: str, decimal: Decimal) -> Answer | None:
         return answer
     checks = split_checks(_SENTENCE_END.split(text))[1]
     return answer._replace(rivals=(*answer.rivals, *find_failed_checks(checks, answer.number, decimal)))
+
+
+def _explain_label(text: str, start: int, end: int, decimal: Decimal) -> Answer:
+    """Return an answer without a number for a label such as "Answer: Table 3" or "Answer: B"."""
+    line, _, rest = text[end:].partition("\n")
+    if others := find_candidates(line, decimal):
+        return Answer(None, others=tuple(others))
+    if re.search(r"\d", f"{text[:start]}{rest}"):
+        label = preview(f"{text[start:end]}{line}".strip(" *_#>\n"))
+        return Answer(None, missing_reason=f"{label} has no number, and the output has numbers elsewhere")
+    return Answer(None)
 
 
 def _read_announcement(text: str, start: int, end: int, position: str, decimal: Decimal) -> Answer | None:

@@ -23,6 +23,7 @@ _PHRASES = load_patterns("numeric", "phrases.yaml")
 _RESULT_VERB = _PHRASES["result_verb"]
 # In a longer text only the last numbers are tried as the terms of the result.
 _MAX_TERMS = 8
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
 class Choice(NamedTuple):
@@ -46,6 +47,39 @@ def blank_beliefs(text: str) -> str:
 
     blanked = _PHRASES["belief"].sub(blank, text)
     return blanked if re.search(r"\d", blanked) else text
+
+
+def find_options(text: str) -> dict[str, str]:
+    """Return the options that a text lists, by their labels from A or 1: {"A": "12", "B": "24"}."""
+    items = list[re.Match[str]]()
+    for match in _PHRASES["option_item"].finditer(text):
+        label = match["label"]
+        if items and label == chr(ord(items[-1]["label"]) + 1):
+            items.append(match)
+        elif label in "Aa1" and len(items) < 2:
+            items = [match]
+    if len(items) < 2:
+        return {}
+    ends = [*(item.start() for item in items[1:]), len(text)]
+    contents = [text[item.end() : end] for item, end in zip(items, ends, strict=True)]
+    sentences = [_PHRASES["sentence_end"].split(content.strip(), maxsplit=1)[0] for content in contents]
+    options = {item["label"].upper(): sentence for item, sentence in zip(items, sentences, strict=True)}
+    # The items of a numbered list are usually steps.
+    is_steps = "1" in options and not all(map(_PHRASES["bare_item"].fullmatch, sentences))
+    return {} if is_steps else options
+
+
+def find_chosen_label(text: str, options: Sequence[str]) -> str:
+    """Return the label of the option that a text chooses last, or "" if it chooses none."""
+    label = ""
+    for match in _PHRASES["option_choice"].finditer(text):
+        ordinal = (match["ordinal"] or match["chosen"] or "").lower()
+        if ordinal:
+            index = _ORDINALS.index(ordinal) if ordinal != "last" else len(options) - 1
+            label = options[index] if index < len(options) else ""
+        else:
+            label = (match["letter"] or match["subject"] or match["digit"]).upper()
+    return label
 
 
 def split_checks(sentences: Sequence[str]) -> tuple[list[str], list[str]]:
