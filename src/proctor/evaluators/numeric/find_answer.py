@@ -219,6 +219,8 @@ def _read_announcement(text: str, start: int, end: int, position: str, decimal: 
     sentence = text[sentence_starts[-1] if sentence_starts else max(0, start - 300) : start]
     if position == "before" and _PHRASES["denied_announcement"].search(text[start:end]):
         return None
+    if _PHRASES["modal_before"].search(text, start, end) and _PHRASES["condition_after"].match(text, end):
+        return None
     is_rejected = any(_PHRASES[name].search(sentence) for name in ("rejection_before", "declined_before"))
     if is_rejected or _PHRASES["reported"].search(sentence) or _is_question(text, end):
         return None
@@ -318,6 +320,12 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
     sentence, numbers = sentences.texts[index], sentences[index]
     choice = choose_number(sentence, numbers, decimal)
     if conclusion is None:
+        if (
+            questions
+            and text.rstrip().endswith(questions[-1].strip())
+            and _PHRASES["open_question"].match(questions[-1])
+        ):
+            return Answer(None, missing_reason="the output ends with a question and does not answer it")
         choice = sentences.compare(index, choice)
     else:
         later = [number for i in range(index + 1, len(sentences.texts)) for number in sentences[i]]
@@ -513,6 +521,8 @@ def explain_missing_answer(text: str) -> str:
     """Explain why a text without marks has no answer: a refusal or a failed request; "" otherwise."""
     if _PHRASES["refusal"].search(text):
         return "the output refuses to answer"
+    if _PHRASES["no_idea"].search(text):
+        return "the output only guesses"
     if _PHRASES["request_error"].search(text) or _PHRASES["not_found"].search(text):
         return "the output is the message of a failed request"
     return ""
