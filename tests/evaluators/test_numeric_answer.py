@@ -91,7 +91,8 @@ def test_text_that_only_looks_like_a_number_is_not_parsed(text: str) -> None:
 
 def test_an_announcement_without_a_number_gives_no_answer() -> None:
     score = numeric_answer("2 + 2 = 4\nA: I do not know", 4)
-    assert (score.value, score.reason) == (0.0, "there is no number in '2 + 2 = 4\\nA: I do not know'")
+    assert score.status == "skipped"
+    assert score.reason.startswith("'A: I do not know' has no number, and the output has numbers elsewhere")
 
 
 def test_other_countries_write_decimals_with_a_comma() -> None:

@@ -81,7 +81,8 @@ class DenialFinder:
         after = self._text[number.end : number.end + _REACH_AFTER]
         if _PHRASES["asked_after"].match(after):
             return "only asks about"
-        if _PHRASES["condition"].search(before):
+        is_conditional = _PHRASES["modal_before"].search(before) and _PHRASES["condition_after"].match(after)
+        if is_conditional or _PHRASES["condition"].search(before):
             return _ASSUMES
         is_rejected = (
             _has_rejection_sign(before, after)
@@ -89,6 +90,7 @@ class DenialFinder:
             or _PHRASES["denied_clause"].search(before) is not None
             or _PHRASES["rejected_before"].search(before) is not None
             or _PHRASES["rejected_after"].match(after) is not None
+            or _PHRASES["disowned_after"].match(after) is not None
             or self.is_doubted(number)
         )
         return "denies" if is_rejected else ""

@@ -134,6 +134,9 @@ def _find_term(number: ParsedNumber) -> str:
     is_between_bars = re.fullmatch(r"[^|]*\|\s?", number.before) and re.fullmatch(r"\s?\|[^|]*", number.after)
     if number.value < 0 and is_between_bars:
         return f"the answer is an absolute value: |{number.text}|"
+    for name in ("relative", "sum"):
+        if before is None and after is None and _PHRASES[f"{name}_before"].search(number.before):
+            after = _PHRASES[f"{name}_after"].match(number.after)
     if before is None and after is None:
         return ""
     excerpt = f"{before[0].lstrip() if before else ''}{number.text}{after[0] if after else ''}"

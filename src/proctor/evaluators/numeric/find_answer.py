@@ -31,12 +31,16 @@ from proctor.evaluators.numeric.statements import (
     blank_beliefs,
     choose_number,
     drop_details,
+    find_chosen_label,
     find_failed_checks,
+    find_options,
     find_subject,
     is_computed,
     is_conclusion,
+    is_made_of,
     split_checks,
 )
+from proctor.evaluators.score_conversion import preview
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
 _SENTENCE_END = _PHRASES["sentence_end"]
@@ -118,16 +122,41 @@ def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
 
 def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
     """Return the answer of a text without corrections."""
+    options = find_options(text)
+    chosen = _read_chosen_option(text, options, decimal)
     if has_marks(text):
-        return _read_marks(text, decimal)
+        marked = _read_marks(text, decimal)
+        return chosen if chosen and marked.number is None else marked
     text = blank_beliefs(text)
     announced = _find_announced_answer(text, decimal)
-    if announced is not None:
-        return announced
+    if chosen and announced and announced.number:
+        return announced._replace(rivals=(*announced.rivals, *([chosen.number] if chosen.number else [])))
+    if chosen or announced:
+        return chosen or announced or Answer(None)
     answer = _find_conclusion(text, decimal)
+    if options and answer.number is not None:
+        answer = answer._replace(rivals=(*answer.rivals, *_find_unchosen(text, options, answer.number, decimal)))
     if answer.number is not None and (reason := explain_missing_answer(text)):
         return Answer(None, missing_reason=reason)
     return answer
+
+
+def _read_chosen_option(text: str, options: dict[str, str], decimal: Decimal) -> Answer | None:
+    """Return the number of the option that a text chooses from its list; None if it does not choose."""
+    label = find_chosen_label(text, list(options)) if options else ""
+    if not label:
+        return None
+    answer = _read_clause(options.get(label, ""), decimal)
+    return answer or Answer(None, missing_reason=f"the output chooses {label}, and the number of {label} is unclear")
+
+
+def _find_unchosen(
+    text: str, options: dict[str, str], number: ParsedNumber, decimal: Decimal
+) -> Sequence[ParsedNumber]:
+    """Return the numbers of all options if a number is only the number of one of them."""
+    numbers = [number for option in options.values() for number in find_candidates(option, decimal)]
+    same = [other for other in find_candidates(text, decimal) if other.value == number.value]
+    return numbers if 0 < len(same) <= sum(other.value == number.value for other in numbers) else ()
 
 
 def _read_marks(text: str, decimal: Decimal) -> Answer:
@@ -137,7 +166,9 @@ def _read_marks(text: str, decimal: Decimal) -> Answer:
         return Answer(None, missing_reason="the output marks only answers that it does not give itself")
     *earlier, last = (_read_clause(content, decimal) for content in marked)
     if last is None:
-        return Answer(None)
+        has_digits = re.search(r"\d", text) and not re.search(r"\d", marked[-1])
+        reason = f"the output marks {preview(marked[-1].strip())} as its answer, and its numbers are elsewhere"
+        return Answer(None, missing_reason=reason if has_digits else "")
     rivals = [answer.number for answer in earlier if answer is not None and answer.number is not None]
     return last._replace(rivals=(*last.rivals, *rivals))
 
@@ -155,8 +186,7 @@ def _find_announced_answer(text: str, decimal: Decimal) -> Answer | None:
         announced = _read_announcement(text, start, end, position, decimal)
         if answer is None:
             if position == "label" and announced is None:
-                # "Answer: Table 3"
-                return Answer(None, others=tuple(find_candidates(text[end:].partition("\n")[0], decimal)))
+                return _explain_label(text, start, end, decimal)
             answer, is_label = announced, position == "label"
             if answer is not None and _PHRASES["final_answer"].search(text, max(0, start - 10), end):
                 return answer
@@ -169,6 +199,17 @@ def _find_announced_answer(text: str, decimal: Decimal) -> Answer | None:
     return answer._replace(rivals=(*answer.rivals, *find_failed_checks(checks, answer.number, decimal)))
 
 
+def _explain_label(text: str, start: int, end: int, decimal: Decimal) -> Answer:
+    """Return an answer without a number for a label such as "Answer: Table 3" or "Answer: B"."""
+    line, _, rest = text[end:].partition("\n")
+    if others := find_candidates(line, decimal):
+        return Answer(None, others=tuple(others))
+    if re.search(r"\d", f"{text[:start]}{rest}"):
+        label = preview(f"{text[start:end]}{line}".strip(" *_#>\n"))
+        return Answer(None, missing_reason=f"{label} has no number, and the output has numbers elsewhere")
+    return Answer(None)
+
+
 def _read_announcement(text: str, start: int, end: int, position: str, decimal: Decimal) -> Answer | None:
     """Return the answer of one announcement; None if it has no number or quotes another person."""
     if position == "label":
@@ -177,6 +218,8 @@ def _read_announcement(text: str, start: int, end: int, position: str, decimal: 
     sentence_starts = [match.end() for match in _SENTENCE_END.finditer(text, max(0, start - 300), start)]
     sentence = text[sentence_starts[-1] if sentence_starts else max(0, start - 300) : start]
     if position == "before" and _PHRASES["denied_announcement"].search(text[start:end]):
+        return None
+    if _PHRASES["modal_before"].search(text, start, end) and _PHRASES["condition_after"].match(text, end):
         return None
     is_rejected = any(_PHRASES[name].search(sentence) for name in ("rejection_before", "declined_before"))
     if is_rejected or _PHRASES["reported"].search(sentence) or _is_question(text, end):
@@ -269,12 +312,20 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
     if last is None:
         return _find_unclear_answer(text, "\n".join(statements) if questions else unlabelled, decimal)
     conclusion = sentences.find_last(concluding=True)
+    if conclusion is not None and (total := sentences.find_total(conclusion)):
+        return total
     if (standalone_number := _find_on_own_line(sentences, last, has_conclusion=conclusion is not None)) is not None:
         return standalone_number
     index = last if conclusion is None else conclusion
     sentence, numbers = sentences.texts[index], sentences[index]
     choice = choose_number(sentence, numbers, decimal)
     if conclusion is None:
+        if (
+            questions
+            and text.rstrip().endswith(questions[-1].strip())
+            and _PHRASES["open_question"].match(questions[-1])
+        ):
+            return Answer(None, missing_reason="the output ends with a question and does not answer it")
         choice = sentences.compare(index, choice)
     else:
         later = [number for i in range(index + 1, len(sentences.texts)) for number in sentences[i]]
@@ -376,6 +427,13 @@ class _Sentences:
         explained = drop_details(self.texts[previous], self.find_all_candidates(previous))
         return [] if any(number.value == choice.number.value for number in explained) else explained
 
+    def find_total(self, index: int) -> Answer | None:
+        """Return the only number of a sentence if the numbers of the sentences after it add up to it."""
+        later = [number for i in range(index + 1, len(self.texts)) for number in self[i]]
+        if len(self[index]) != 1 or "=" in self.texts[index] or not is_made_of(self[index][0], later):
+            return None
+        return Answer(self[index][0], others=tuple(later))
+
     def find_last(self, *, concluding: bool = False) -> int | None:
         """Return the index of the last sentence with a number; with `concluding`, it must also state a conclusion."""
         for index in range(len(self.texts) - 1, -1, -1):
@@ -404,12 +462,24 @@ def _find_in_words(text: str) -> Answer:
 def _find_on_own_line(sentences: _Sentences, last: int, *, has_conclusion: bool) -> Answer | None:
     """Return a number that is alone on the last line or, without a conclusion, on the first."""
     if _fills_line(sentences.texts[last], sentences[last]):
-        return Answer(sentences[last][0])
+        return _compare_lines(sentences, last)
     if has_conclusion or not last or not _fills_line(sentences.texts[0], sentences[0]):
         return None
     # Later sentences may state another number.
     rivals = [number for index in range(1, last + 1) for number in sentences[index]]
     return Answer(sentences[0][0], tuple(rivals))
+
+
+def _compare_lines(sentences: _Sentences, last: int) -> Answer:
+    """Return the number of the last line; if words follow it, the lines before it may be items of the same list."""
+    number = sentences[last][0]
+    lines = [sentences[index] for index in range(last) if _fills_line(sentences.texts[index], sentences[index])]
+    items = [line[0] for line in lines]
+    if not items or is_conclusion(sentences.texts[last]) or not re.search(r"\w", sentences.texts[last][number.end :]):
+        return Answer(number)
+    if is_made_of(items[0], [*items[1:], number]):
+        return Answer(items[0], others=(*items[1:], number))
+    return Answer(number, () if is_computed(sentences.texts[last], number, items) else tuple(items))
 
 
 def _fills_line(sentence: str, numbers: Sequence[ParsedNumber]) -> bool:
@@ -451,6 +521,8 @@ def explain_missing_answer(text: str) -> str:
     """Explain why a text without marks has no answer: a refusal or a failed request; "" otherwise."""
     if _PHRASES["refusal"].search(text):
         return "the output refuses to answer"
+    if _PHRASES["no_idea"].search(text):
+        return "the output only guesses"
     if _PHRASES["request_error"].search(text) or _PHRASES["not_found"].search(text):
         return "the output is the message of a failed request"
     return ""

@@ -87,6 +87,10 @@ def numeric_answer(
         return _score_without_number(str(output), answer, target, details)
     details["answer"] = _to_json_number(answer.number.value)
     limit = to_fraction(tolerance) * (abs(target.value) if relative else 1)
+    # A float may be rounded in its last digit; decimals in a text are exact.
+    values = [(output, answer.number.value), (expected, target.value)]
+    if any(not isinstance(source, str) and _may_be_rounded(value) for source, value in values):
+        limit = max(limit, FLOAT_ROUNDING * abs(target.value))
     return _score_answer(answer, answer.number, target, _make_matcher(target, limit), details, decimal)
 
 
@@ -215,7 +219,8 @@ def _find_word_for(text: str, expected: Fraction) -> re.Match[str] | None:
 
 
 def _is_within(value: Fraction, expected: Fraction, tolerance: Fraction) -> bool:
-    is_rounded = _may_be_rounded(value) or _may_be_rounded(expected)
+    # In a text, 0.30000000000000004 is not 0.3, but 4.666666666666667 is 14/3.
+    is_rounded = _may_be_rounded(value) and _may_be_rounded(expected)
     reach = max(tolerance, FLOAT_ROUNDING * abs(expected)) if is_rounded else tolerance
     return abs(value - expected) <= reach
 

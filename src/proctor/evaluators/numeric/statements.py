@@ -7,6 +7,7 @@ the number has a rival.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,7 @@ _PHRASES = load_patterns("numeric", "phrases.yaml")
 _RESULT_VERB = _PHRASES["result_verb"]
 # In a longer text only the last numbers are tried as the terms of the result.
 _MAX_TERMS = 8
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
 class Choice(NamedTuple):
@@ -45,6 +47,39 @@ def blank_beliefs(text: str) -> str:
 
     blanked = _PHRASES["belief"].sub(blank, text)
     return blanked if re.search(r"\d", blanked) else text
+
+
+def find_options(text: str) -> dict[str, str]:
+    """Return the options that a text lists, by their labels from A or 1: {"A": "12", "B": "24"}."""
+    items = list[re.Match[str]]()
+    for match in _PHRASES["option_item"].finditer(text):
+        label = match["label"]
+        if items and label == chr(ord(items[-1]["label"]) + 1):
+            items.append(match)
+        elif label in "Aa1" and len(items) < 2:
+            items = [match]
+    if len(items) < 2:
+        return {}
+    ends = [*(item.start() for item in items[1:]), len(text)]
+    contents = [text[item.end() : end] for item, end in zip(items, ends, strict=True)]
+    sentences = [_PHRASES["sentence_end"].split(content.strip(), maxsplit=1)[0] for content in contents]
+    options = {item["label"].upper(): sentence for item, sentence in zip(items, sentences, strict=True)}
+    # The items of a numbered list are usually steps.
+    is_steps = "1" in options and not all(map(_PHRASES["bare_item"].fullmatch, sentences))
+    return {} if is_steps else options
+
+
+def find_chosen_label(text: str, options: Sequence[str]) -> str:
+    """Return the label of the option that a text chooses last, or "" if it chooses none."""
+    label = ""
+    for match in _PHRASES["option_choice"].finditer(text):
+        ordinal = (match["ordinal"] or match["chosen"] or "").lower()
+        if ordinal:
+            index = _ORDINALS.index(ordinal) if ordinal != "last" else len(options) - 1
+            label = options[index] if index < len(options) else ""
+        else:
+            label = (match["letter"] or match["subject"] or match["digit"]).upper()
+    return label
 
 
 def split_checks(sentences: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -95,7 +130,7 @@ def choose_number(sentence: str, numbers: Sequence[ParsedNumber], decimal: Decim
     start = turn.end() if turn else 0
     main = drop_details(sentence, [number for number in claimed if number.start >= start])
     # "18 of 24 passed, i.e. 75%" says the same twice, while the numbers before "so" lead to the result.
-    is_result = turn is not None and "." not in turn[0]
+    is_result = turn is not None and "." not in turn[0] and not _is_restatement(sentence, turn, main[0], claimed)
     chosen = {id(number) for number in main}
     details = [n for n in numbers if id(n) not in chosen and (not is_result or n.start >= start)]
     if not turn and is_computed(sentence, main[-1], main[:-1]):
@@ -104,19 +139,51 @@ def choose_number(sentence: str, numbers: Sequence[ParsedNumber], decimal: Decim
 
 
 def find_subject(sentence: str, numbers: Sequence[ParsedNumber]) -> ParsedNumber | None:
-    """Return the number that starts a sentence and of which it says what it is: "12 is the sum of 5 and 7"."""
+    """Return the number that starts a sentence and of which it says what it is: "12 is the sum of 5 and 7".
+
+    Otherwise, return the total before its parts.
+    """
     if (subject := _PHRASES["subject"].match(sentence)) is None:
-        return None
+        return _find_total(sentence, numbers)
     if word := parse_leading_word_number(subject["number"]):
         start = subject.start("number")
         return word._replace(start=start + word.start, end=start + word.end)
     return numbers[0] if subject.start("number") <= numbers[0].start < subject.end("number") else None
 
 
+def _find_total(sentence: str, numbers: Sequence[ParsedNumber]) -> ParsedNumber | None:
+    """Return the number that a sentence then splits into parts: "20 fruits: 15 apples and 5 pears"."""
+    if "=" in sentence or len(numbers) < 3:
+        return None
+    for index, number in enumerate(numbers[:-2]):
+        split = _PHRASES["split"].match(sentence, number.end)
+        if split is None or _find_last_turn(sentence[split.end() :], len(sentence)):
+            continue
+        is_total = ":" in split[0] or _PHRASES["total"].search(sentence, 0, split.end())
+        if is_total and is_made_of(number, numbers[index + 1 :]):
+            return number
+    return None
+
+
+def is_made_of(number: ParsedNumber, parts: Sequence[ParsedNumber]) -> bool:
+    """Return whether a number is the sum or the product of two or more parts."""
+    values = [part.value for part in parts]
+    return len(values) > 1 and number.value in (sum(values), math.prod(values))
+
+
 def _find_last_turn(sentence: str, limit: int) -> re.Match[str] | None:
     """Return the last words before a position that introduce a result: "so", "which leaves", "that's"."""
-    turns = (match for match in _PHRASES["turn"].finditer(sentence, 0, limit) if match.end() <= limit)
+    matches = _PHRASES["turn"].finditer(sentence, 0, limit)
+    turns = (match for match in matches if match.end() <= limit and sentence[: match.start()][-1:] != "(")
     return max(turns, key=lambda match: match.end(), default=None)
+
+
+def _is_restatement(sentence: str, turn: re.Match[str], number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> bool:
+    """Return whether a number may only say the number before it in another way: "75%, that is 15 of 20"."""
+    earlier = [other for other in numbers if other.end <= turn.start()]
+    if not earlier or not _PHRASES["restatement"].search(sentence[: turn.end()]):
+        return False
+    return not is_computed(sentence, number, earlier)
 
 
 def _drop_spans(numbers: Sequence[ParsedNumber], spans: Iterable[re.Match[str]]) -> Sequence[ParsedNumber]:
@@ -163,8 +230,11 @@ def _choose_claimed(sentence: str, start: int, claimed: Sequence[ParsedNumber]) 
         return Choice(ambiguity.pick_after_equals(sentence, claimed))
     rivals = after[1:]
     before = [number for number in claimed if number.end <= verbs[-1].start()]
+    # "The total is 21: 15 apples and 5 pears" may give its parts.
+    if verbs[-1][0] == ":" and before:
+        rivals = [*rivals, before[-1]]
     # "Tom is 18 and Ann is 9": two results.
-    if before and _PHRASES["and"].search(sentence, before[-1].end, after[0].start):
+    elif before and _PHRASES["and"].search(sentence, before[-1].end, after[0].start):
         has_verb = verbs[0].end() <= before[-1].start or _RESULT_VERB.search(sentence, before[-1].end, after[0].start)
         rivals = [*rivals, *(before if has_verb else ())]
     return Choice(after[0], rivals)
