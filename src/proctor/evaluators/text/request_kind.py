@@ -37,17 +37,7 @@ def asks_creative(text: str) -> bool:
     """
     starts = load_starts()
     words = _list_first_words(text)
-    if not words or words[0] not in (
-        "write",
-        "tell",
-        "compose",
-        "create",
-        "make",
-        "give",
-        "invent",
-        "sing",
-        "generate",
-    ):
+    if not words or words[0] not in starts["creative_verbs"]:
         return False
     asked = next((word for word in words[1:] if word not in starts["creative_before"]), "")
     return asked in starts["creative"]
