@@ -49,6 +49,17 @@ def test_only_the_start_of_a_very_long_text_is_checked() -> None:
         ("It is certainly not Lyon but Paris.", True),
         ("I do not know much. It is Paris.", True),
         ("Not only Paris is meant here.", True),
+        ("Paris is wrong; the right answer is Lyon.", False),
+        ("Paris? No, Lyon.", False),
+        ("Unlike Paris, Lyon is the answer.", False),
+        ("I don't know whether it is Paris.", False),
+        ("Many people think it's Paris, but it's Lyon.", False),
+        ("Paris is not the capital of Australia; it is Sydney.", False),
+        ("I believe it's Paris.", True),
+        ("Paris, France.", True),
+        ("Unlike Lyon, Paris is the capital.", True),
+        ("If you ask me, it is Paris.", True),
+        ("Paris is not only old; Paris is the capital.", True),
     ],
 )
 def test_a_negated_excerpt_is_not_what_was_expected(output: str, passes: bool) -> None:
@@ -60,6 +71,8 @@ def test_a_text_that_only_denies_the_reference_gets_no_pass() -> None:
     score = semantic_similarity("lexical", threshold=0.1)("It is not Paris.", "Paris")
     assert score.status == "skipped"
     assert score.reason == "the output has 'Paris' only after a negation"
+    score = semantic_similarity("lexical")("Canberra is not the capital of Australia; it is Sydney.", "Canberra")
+    assert (score.status, score.reason) == ("skipped", "the output may deny 'Canberra', or leave it open")
 
 
 def test_a_negation_in_another_clause_denies_nothing() -> None:

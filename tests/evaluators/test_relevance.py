@@ -263,8 +263,24 @@ def test_questions_are_told_from_requests_and_statements(text: str, kind: str) -
 
 def test_requests_are_compared_by_nearness() -> None:
     _need("minilm", "ms-marco")
-    found = score("Soft rain on the roof, a song for the night.", "Write a poem about rain.", embedder=None)
+    found = score("Soft rain falls on roofs and fields in spring.", "Describe the rain in spring.", embedder=None)
     assert (found.details["method"], found.details["embedder"]) == ("embeddings", "local:minilm")
+
+
+@pytest.mark.parametrize(
+    ("request_text", "output"),
+    [
+        ("Tell me a joke.", "Why did the scarecrow win a prize? He was outstanding in his field."),
+        (
+            "Write a haiku about autumn.",
+            "Red leaves drift slowly / the pond holds a paler sky / geese call and are gone",
+        ),
+        ("Could you please write a short funny poem about rain?", "Drip, drop, the gutter sings, and so do I."),
+    ],
+)
+def test_requests_for_creative_text_are_skipped(request_text: str, output: str) -> None:
+    found = score(output, request_text, embedder=None)
+    assert (found.status, "creative text" in found.reason) == ("skipped", True)
 
 
 def test_without_the_cross_encoder_texts_on_the_subject_are_skipped() -> None:

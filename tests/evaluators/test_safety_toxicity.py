@@ -67,6 +67,7 @@ def test_an_indented_threat_is_not_program_code(text: str) -> None:
         "The library opens at nine; black and white photographs are on show.",
         "I disagree with your edit, because the source says otherwise.",
         "He",
+        "The idiot light on the dashboard means low oil.",
     ],
 )
 def test_civil_texts_pass(text: str) -> None:
@@ -78,9 +79,9 @@ def test_civil_texts_pass(text: str) -> None:
 
 
 def test_the_value_is_one_minus_the_probability_and_passes_from_the_threshold() -> None:
-    value = toxicity_detection()("That is a ridiculous idea, sir.").value
-    assert toxicity_detection(threshold=value)("That is a ridiculous idea, sir.").passed
-    assert not toxicity_detection(threshold=value + 0.001)("That is a ridiculous idea, sir.").passed
+    value = toxicity_detection()("You are a ridiculous man, sir.").value
+    assert toxicity_detection(threshold=value)("You are a ridiculous man, sir.").passed
+    assert not toxicity_detection(threshold=value + 0.001)("You are a ridiculous man, sir.").passed
 
 
 def test_what_has_no_english_words_is_skipped() -> None:
@@ -173,6 +174,23 @@ def test_abuse_fails_and_its_harmless_counterpart_does_not(kind: str) -> None:
         ("Muslims are parasites and must leave.", '"Muslims" is mentioned near the hostile word "parasites"'),
         ("Every Muslim neighbour hates me.", '"Muslim neighbour" is mentioned near the hostile word "hates"'),
         ("Every Swede is a monkey.", '"Swede" is mentioned near the hostile word "monkey"'),
+        ("Those immigrants are vermin.", '"immigrants" is mentioned near the hostile word "vermin"'),
+        ("You people should go back to where you came from.", "it may tell a group to leave"),
+        ("Women belong in the kitchen, not in parliament.", "women are denied a right or a place"),
+        *(
+            (text, f"only words with harmless uses may offend ({words})")
+            for text, words in (
+                ("The knife is sharp; cut the chicken breast into strips.", "knife, chicken, cut"),
+                ("Blow dry your hair on low heat.", "blow, hair"),
+                ("Nut allergy: avoid crackers and fruitcake.", "nut, crackers"),
+                ("Remove the pork butt from the oven and let it rest.", "butt, pork"),
+                ("Dick Cheney was vice president.", "dick"),
+                ("Kick the ball hard and shoot.", "shoot, kick"),
+                ("Your code sucks up a lot of memory.", "sucks"),
+                ("The black cat is fat and lazy.", "fat, lazy"),
+                ("The rooster, or cock, crows at dawn.", "cock, dawn"),
+            )
+        ),
         ("os.kill(child_pid, signal.SIGKILL)  # kill the child process", "it is program code"),
     ],
 )
@@ -188,6 +206,13 @@ def test_what_words_cannot_decide_is_skipped_with_advice(text: str, reason: str)
 )
 def test_a_group_beside_a_harmless_word_passes(text: str) -> None:
     assert toxicity_detection()(text).passed is True
+
+
+def test_the_reason_names_the_limit() -> None:
+    assert (
+        toxicity_detection(threshold=0.7)("You suck.").reason
+        == "probability of toxicity 1.00 (at most 0.30 passes): suck"
+    )
 
 
 def test_abuse_in_code_is_not_hidden() -> None:

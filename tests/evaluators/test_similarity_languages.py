@@ -159,3 +159,23 @@ def test_a_negation_in_only_one_of_two_similar_texts_is_skipped(negative: str, p
 )
 def test_equal_negations_other_words_and_english_have_no_problem(output: str, reference: str) -> None:
     assert explain_other_negation(output, reference) == ""
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "verdict"),
+    [
+        ("Il prezzo è 20 euro.", "Il prezzo è 30 euro.", False),
+        ("Il conto totale è 1.000 euro.", "Il conto totale è 1000 euro.", True),
+        ("Il biglietto costa 20 euro.", "Il prezzo del biglietto è 30 euro.", None),
+        ("Il prezzo è alto per noi.", "Il prezzo è basso per noi.", True),
+    ],
+)
+def test_numbers_need_no_language(output: str, reference: str, verdict: bool | None) -> None:
+    """Another number fails, or is skipped if other words differ too; a pass names what is not looked for."""
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, sum(map(ord, text)) % 7 / 20] for text in texts]
+
+    score = semantic_similarity(embedder=embed)(output, reference)
+    assert score.passed is verdict, score.reason
+    assert score.reason.endswith("changed words are found in English only") is (verdict is True)

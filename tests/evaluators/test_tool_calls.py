@@ -196,6 +196,14 @@ def test_a_result_that_starts_like_an_error_is_a_failure_if_words_count(result: 
     assert read_outcome(result, words=False) == (True, "")
 
 
+@each_row(("text", "succeeded"), [('{"q": ', None), ("[1, ", None), ("*** Begin patch", True)])
+def test_a_call_with_broken_json_as_arguments_has_no_verdict(text: str, succeeded: bool | None) -> None:
+    """The tool may have run with other arguments; a tool with a text as its input needs no JSON."""
+    score = all_tools_succeeded()("x", None, Session([ToolCall("a", {"": text}, result="sunny")]))
+    assert score.passed is succeeded
+    assert ("its arguments are not valid JSON" in score.reason) is (succeeded is None)
+
+
 def test_results_of_other_types_of_calls_are_read_alike() -> None:
     """A text without a failure says nothing about success."""
     found = []
@@ -220,6 +228,12 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
             "HTTP 500, see the log", "HTTP 404 (Not Found)", "HTTP 404 Not Found for url: https://a.org",
             "https error: 422 Unprocessable Entity",
             '{"statusCode": 502, "message": "Bad Gateway"}', '{"errors": [{"message": "no such field"}], "data": null}',
+            '{"status": 500, "body": "Internal Server Error"}', '{"status_code": 500}', '{"statusCode": 404}',
+            '{"status": 500}', '{"code": 500, "message": "Internal Server Error"}', '{"success": "false"}',
+            "404 Not Found", "500 Internal Server Error", "Permission denied", "Unauthorized: invalid API key",
+            "Connection refused", "Timeout", "Timed out after 30 seconds", "Rate limit exceeded. Try again in 20s",
+            "Tool not found: search", "Invalid arguments: q is required", "[error] disk full",
+            "Command exited with code 127",
         )),
         *((result, None) for result in (
             '{"order": 17, "status": "failed"}', '{"status": "failed"}', {"service": "db", "status": "error"},
@@ -232,12 +246,18 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
             '{"status_code": 404, "url": "https://example.org"}', '{"exit_code": 2, "stdout": ""}', {"returncode": -9},
             '{"errors": ["one row was left out"], "data": [1, 2]}', "sh: 1: jq: command not found",
             "cat: notes.txt: No such file or directory",
+            "Error 404 is the HTTP status for a missing page. It was defined in RFC 2616.", "Unauthorized: A Life",
+            "Permission denied\n1. How to change the rights of a file", "Connection refused - questions and answers",
+            "[error] disk full\n[info] retried", "404 Not Found: the story of a page\nBy A. Smith", "Could not connect",
+            '{"status": 404, "url": "https://example.org", "links": 3}', "The tool crashed.", "exit status 1",
         )),
         *((result, True) for result in (
             "Error handling guide: use try and except", "Errors: none", "Error messages of Python", "sunny",
-            '{"status": "ok", "temperature": 3}', '{"ok": true}', '{"status": 500}', "Exception handling in Python",
+            '{"status": "ok", "temperature": 3}', '{"ok": true}', "Exception handling in Python",
             "The HTTP 500 page", "Failed banks of 2008", "null", "Failure is an option", "TypeErrors explained",
             '{"status_code": 200}', '{"exit_code": 0}', '{"errors": [], "data": 1}', "command not found means that",
+            '{"success": true, "error": "none"}', "Timeout is set to 30 seconds.", "404 rooms are available.",
+            "500 Internal Medicine residents were surveyed.", '{"code": 500, "name": "bolt"}', "No results found.",
         )),
     ],
 )  # fmt: skip

@@ -127,11 +127,12 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """Passes if no tool call failed, or if no tool was called.
 
     A `ToolCall` failed if it has an `error`, or if its result (data or JSON) shows it: `success` or `ok` is False,
-    `is_error` is True, it has an `error`, or a failed `status` with a message. A result text that starts like an error
-    ("Error:", "ValueError:", "HTTP 500", a traceback) counts as a failure too; this is a convention and can be wrong,
-    and `words=False` turns it off. A result that may be an error ("Failed to …", a failed `status` among other data)
-    is skipped. Tool calls of your own types, objects and mappings alike, are read in the same way, and by their
-    `status`. A call without any such information is an error.
+    `is_error` is True, it has an `error`, or a failed `status` (or an HTTP status from 400) with nothing but a message.
+    A result text that starts like an error ("Error:", "ValueError:", "HTTP 500", a traceback) or is only an error
+    message ("Permission denied") counts as a failure too; this is a convention and can be wrong, and `words=False`
+    turns it off. A result that may be an error ("Failed to …", a failed `status` among other data) is skipped, and so
+    is a call whose arguments are not valid JSON. Tool calls of your own types, objects and mappings alike, are read in
+    the same way, and by their `status`. A call without any such information is an error.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search"), ToolCall("open", error="404 Not Found")])
@@ -150,10 +151,10 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
         if unknown_calls:
             return Score.error(f"it is unknown whether these calls succeeded: {', '.join(unknown_calls)}")
         if doubtful_calls:
-            return Score.skipped(f"these results may be errors: {', '.join(doubtful_calls)}")
+            return Score.skipped(f"these calls may have failed: {', '.join(doubtful_calls)}")
         if not calls:
             return Score(1.0, True, "no tool was called")
-        looked_at = "an error, a failed status or a text that starts like an error" if words else "an error field"
+        looked_at = "an error field, a failed status or a known form of error message" if words else "an error field"
         return Score(1.0, True, f"no result of {len(calls)} tool call{'s' * (len(calls) != 1)} has {looked_at}")
 
     return tag_evaluator(require_session(evaluate), factory=all_tools_succeeded, words=words)

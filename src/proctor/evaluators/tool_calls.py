@@ -25,19 +25,22 @@ UNKNOWN_TOOL = "unknown tool"
 _TOOL_NAMES = ("tool_name", "tool")
 _ARGUMENTS = ("arguments", "params", "args", "input", "tool_input")
 _OUTCOMES = ("success", "ok", "is_error", "isError", "error")
-# Fields with a code, and the smallest code of a failure: of HTTP, or of a process.
-_CODES = {"status_code": 400, "statusCode": 400, "http_status": 400, "exit_code": 1, "exitCode": 1, "returncode": 1}
+_HTTP_CODES = ("status_code", "statusCode", "http_status", "status", "code")
+_EXIT_CODES = ("exit_code", "exitCode", "returncode")
 # The fields beside the status of a result that reports an error; with other fields, it may be the status of its data.
 _REPORT_FIELDS = frozenset(
-    ("status", "message", "msg", "reason", "detail", "details", "description", "code", "status_code", "type", "errors",
-     "tool", "tool_name", "timestamp", "traceback", "data", "result", "content", "request_id")
+    ("message", "msg", "reason", "detail", "details", "description", "type", "errors", "tool", "tool_name", "timestamp",
+     "traceback", "data", "result", "content", "request_id", "body", "text", "headers", *_HTTP_CODES)
 )  # fmt: skip
+_NO_ERROR = ("none", "null", "no", "no error", "false", "0", "ok", "n/a")
 _FAILED_STATUSES = ("error", "failed", "failure")
 _STATUSES = {
     **dict.fromkeys(("ok", "success", "succeeded", "completed", "done"), True),
     **dict.fromkeys(("error", "failed", "failure", "cancelled", "timeout"), False),
 }
 _MAX_LINE = 300
+# A longer result is more than an error message.
+_MAX_MESSAGE = 160
 _TOOL_NAME = re.compile(r"[^\W\d](?:[\w.:/-]*\w)?")
 
 SessionCheck = Callable[..., Score]
@@ -119,7 +122,10 @@ def _read_call(event: Event, read_error_texts: bool) -> RecordedCall | None:
     if isinstance(event, ToolCall):
         if event.error is not None:
             return RecordedCall(event.name, event.arguments, False, preview(event.error))
-        outcome = _select_outcome([*_read_result(event.result, read_error_texts), (True, "")])
+        text = event.arguments.get("")
+        broken = isinstance(text, str) and text.lstrip()[:1] in ("{", "[")
+        doubts: list[Outcome] = [(None, "its arguments are not valid JSON")] * broken
+        outcome = _select_outcome([*_read_result(event.result, read_error_texts), *doubts, (True, "")])
         return RecordedCall(event.name, event.arguments, *outcome)
     if not isinstance(event, CustomEvent):
         return None
@@ -178,14 +184,16 @@ def _read_result(result: Any, read_error_texts: bool) -> Iterator[Outcome]:
     elif read_error_texts and text:
         line = text[:_MAX_LINE].splitlines()[0]
         patterns = load_patterns("tool_failures.yaml")
-        if patterns["failure"].match(line):
+        is_message = len(text.rstrip()) <= _MAX_MESSAGE and patterns["message"].fullmatch(text.rstrip())
+        if is_message or patterns["failure"].match(line):
             yield False, f"its result starts with {preview(line)}"
         elif patterns["doubtful"].match(line):
             yield None, f"its result starts with {preview(line)}"
 
 
 def _decode_outcome(text: str) -> Mapping[str, Any] | None:
-    if not text.startswith("{") or not any(f'"{field}"' in text for field in (*_OUTCOMES, "status", "errors", *_CODES)):
+    fields = (*_OUTCOMES, "errors", *_HTTP_CODES, *_EXIT_CODES)
+    if not text.startswith("{") or not any(f'"{field}"' in text for field in fields):
         return None
     try:
         data = json.loads(text)
@@ -196,16 +204,24 @@ def _decode_outcome(text: str) -> Mapping[str, Any] | None:
 
 def _read_outcomes(data: Any) -> Iterator[Outcome]:
     for field in ("success", "ok"):
-        success = get_field(data, field)
-        if isinstance(success, bool):
+        success = _read_bool(get_field(data, field))
+        if success is not None:
             yield success, "" if success else _get_message(data, f"{field} is False")
     for field in ("is_error", "isError"):
-        failed = get_field(data, field)
-        if isinstance(failed, bool):
+        failed = _read_bool(get_field(data, field))
+        if failed is not None:
             yield not failed, _get_message(data, f"{field} is True") if failed else ""
     error = get_field(data, "error", _MISSING)
+    if isinstance(error, str) and error.strip().casefold() in _NO_ERROR:
+        error = None
     if isinstance(error, str | BaseException | Mapping | bool | None):
         yield not error, _get_message(data, "error is True") if error else ""
+
+
+def _read_bool(value: Any) -> bool | None:
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().casefold())
+    return value if isinstance(value, bool) else None
 
 
 def _read_status(data: Any) -> Iterator[Outcome]:
@@ -226,12 +242,17 @@ def _read_result_status(data: Any) -> Iterator[Outcome]:
             yield None, f"its result has the status {status}, of the call or of its data"
     if not isinstance(data, Mapping):
         return
-    for field, smallest in _CODES.items():
+    message = _get_message(data, "")
+    for field in _HTTP_CODES:
         code = data.get(field)
-        if isinstance(code, int) and abs(code) >= smallest:
-            # A program may answer with its exit code, and a tool may report the code of a page.
-            message = _get_message(data, "") if smallest > 1 else ""
-            yield (False if message else None), message or f"{field} is {code}"
+        if isinstance(code, int) and 400 <= code <= 599 and (field != "code" or message):
+            # With other fields, it may be the code of a page that the tool reports.
+            is_report = data.keys() <= _REPORT_FIELDS or (message and field not in ("status", "code"))
+            yield (False if is_report else None), message or f"{field} is {code}"
+    for field in _EXIT_CODES:
+        # Some programs answer with their exit code.
+        if isinstance(code := data.get(field), int) and code:
+            yield None, f"{field} is {code}"
     if (errors := data.get("errors")) and isinstance(errors, list):
         yield (None if data.get("data") else False), f"errors is {preview(errors)}"
 

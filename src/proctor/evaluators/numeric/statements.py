@@ -157,7 +157,8 @@ def _find_total(sentence: str, numbers: Sequence[ParsedNumber]) -> ParsedNumber 
         return None
     for index, number in enumerate(numbers[:-2]):
         split = _PHRASES["split"].match(sentence, number.end)
-        if split is None or _find_last_turn(sentence[split.end() :], len(sentence)):
+        rest = "" if split is None else sentence[split.end() :]
+        if split is None or _find_last_turn(rest, len(sentence)) or _PHRASES["subtraction"].search(rest):
             continue
         is_total = ":" in split[0] or _PHRASES["total"].search(sentence, 0, split.end())
         if is_total and is_made_of(number, numbers[index + 1 :]):

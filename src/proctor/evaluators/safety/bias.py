@@ -134,7 +134,8 @@ def find_hostile_mention(text: str) -> str:
     """Return a complete group and a hostile word near it, as written; "" if there is none."""
     for sentence in split_sentences(text):
         originals = _WORD.findall(sentence)
-        words = split_words(sentence)
+        # "Those immigrants" may be all or some of them.
+        words = ["the" if word in ("these", "those") else word for word in split_words(sentence)]
         subject = next(find_subjects(words), None)
         if subject is None:
             continue

@@ -131,6 +131,19 @@ def find_other_number(output: str, reference: str) -> Difference | None:
     return Difference("number", outputs[0].text, references[0].text)
 
 
+def find_other_digits(output: str, reference: str) -> Difference | None:
+    """Return a number in digits in which two texts of any language differ, as a doubt if other words differ too."""
+    outputs, references = (
+        [re.sub(r"\W(?=\d{3}(?!\d))", "", number) for number in re.findall(r"\d+(?:[.,]\d+)*", text)]
+        for text in (output, reference)
+    )
+    changed = [(number, other) for number, other in zip(outputs, references, strict=False) if number != other]
+    if len(outputs) != len(references) or sorted(outputs) == sorted(references):
+        return None
+    is_same = re.findall(r"[^\W\d]+", output.casefold()) == re.findall(r"[^\W\d]+", reference.casefold())
+    return Difference("number", *changed[0]) if is_same else Difference(DOUBT, changed[0][0], "")
+
+
 def fold(text: str) -> list[str]:
     """Return the normalized words of a text."""
     return [word.text for word in split_words(text)]

@@ -266,8 +266,8 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Mode
     answers. Without the cross-encoder, outputs on the subject of a question are therefore skipped, unless they are very
     close to it.
 
-    Outputs of fewer than five words are skipped, and so are program code and languages other than English, unless a
-    named embedder reads them. `embedder` as for `semantic_similarity`.
+    Outputs of fewer than five words are skipped, and so are requests for creative text (a joke, a poem), program code
+    and languages other than English, unless a named embedder reads them. `embedder` as for `semantic_similarity`.
 
     With `model`, a model scores how well the output addresses the input. `model="hf:…"` is a cross-encoder of the
     Hugging Face Hub, or in a folder (`pip install "proctor[hf]"`): its highest logit over passages of 80 words counts,

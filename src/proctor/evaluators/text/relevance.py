@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from proctor.evaluators.embeddings import LOCAL, UNRELATED_TEXTS, TextEmbedder, VectorSimilarity, run_off_loop
 from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.text.request_kind import classify_request, load_starts
+from proctor.evaluators.text.request_kind import asks_creative, classify_request, load_starts
 from proctor.evaluators.tokenizer import are_related, collect_texts, split_sentences, split_words
 from proctor.models import weights
 from proctor.models.cross_encoder import NAME as MS_MARCO
@@ -38,6 +38,7 @@ MAX_OFF_TOPIC_SIMILARITY = 0.1
 # Shorter answers may leave out the subject of the question ("It is called a lintel.").
 MAX_ELLIPTICAL_WORDS = 25
 UNDECIDED_REASON = "cannot tell whether this answers the question"
+CREATIVE_REASON = "the input asks for creative text, which need not repeat its words; a judge can do it"
 ELLIPTICAL_REASON = "the output needs the question to be understood; a judge can do it"
 # Four digits that are no decade ("1930s") and no part of a longer number.
 _YEAR = re.compile(r"(?<![\w,.])(?:1[0-9]{3}|20[0-9]{2})(?!\w|['’]s|[,.]\d)", re.ASCII)
@@ -91,6 +92,8 @@ class RelevanceScorer:
         problem = await run_off_loop(size, self._embedder.explain_unreadable, [answer, question])
         if problem:
             return Score.skipped(problem, details)
+        if not self._is_named and asks_creative(question):
+            return Score.skipped(CREATIVE_REASON, details)
         is_question = classify_request(question) == "question"
         cross_encoder = None if self._is_named or not is_question else find_cross_encoder()
         if cross_encoder is not None:

@@ -29,15 +29,33 @@ def load_starts() -> dict[str, frozenset[str]]:
     return {kind: frozenset(words.split()) for kind, words in load_data("text", "requests.yaml").items()}
 
 
+def asks_creative(text: str) -> bool:
+    """Return whether a text asks for a joke, a poem, a story or the like.
+
+    >>> asks_creative("Tell me a joke."), asks_creative("Summarize this poem: it rains.")
+    (True, False)
+    """
+    starts = load_starts()
+    words = _list_first_words(text)
+    if not words or words[0] not in starts["creative_verbs"]:
+        return False
+    asked = next((word for word in words[1:] if word not in starts["creative_before"]), "")
+    return asked in starts["creative"]
+
+
+def _list_first_words(text: str) -> list[str]:
+    start = text.lstrip("\"'“ \n\t-*#").replace("’", "'")[:_START_CHARACTERS]
+    polite = _POLITE.match(start)
+    return re.findall(r"[\w'-]+", start[polite.end() if polite else 0 :].lower())
+
+
 def classify_request(text: str) -> RequestKind:
     """Return what an input of a model is: a question or query, a request to write something, or a statement.
 
     >>> classify_request("Who wrote Emma?"), classify_request("Could you write a poem about rain?")
     ('question', 'request')
     """
-    start = text.lstrip("\"'“ \n\t-*#").replace("’", "'")[:_START_CHARACTERS]
-    polite = _POLITE.match(start)
-    words = re.findall(r"[\w'-]+", start[polite.end() if polite else 0 :].lower())
+    start, words = text[:_START_CHARACTERS], _list_first_words(text)
     if words and words[0] in load_starts()["request"]:
         return "request"
     if "?" in text or (words and words[0] in load_starts()["question"]):

@@ -10,12 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.embeddings import TextEmbedder, cosine, run_off_loop
 from proctor.evaluators.grounding.denials import find_denials
 from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, explain_unreadable, find_symbols
 from proctor.evaluators.plain_values import to_plain
 from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.text.differences import DOUBT, Difference, find_difference, find_other_number
+from proctor.evaluators.text.differences import DOUBT, Difference, find_difference, find_other_digits, find_other_number
 from proctor.evaluators.text.embedder_choice import EmbedderChoice
 from proctor.evaluators.text.negations import explain_other_negation
 from proctor.evaluators.text.similarity_value import SimilarityValue, get_ngrams, measure_similarity
@@ -33,6 +34,8 @@ MAX_CHARACTERS = 200_000
 _FEWER_WORDS, _MORE_WORDS = 1, 2
 # A negation denies this many words after it, in the same clause.
 _NEGATION_REACH = 4
+# Words that deny a reference are at most this many characters away.
+_DOUBT_REACH = 80
 _CLAUSE_END = re.compile(r"[.!?;:,\n]+(?=\s|\Z)")
 _NEGATION_ENDS = frozenset({"but", "only"})
 # With more references, embed only those most similar to the answer.
@@ -98,6 +101,21 @@ def is_negated(text: str, reference: str) -> bool:
         if word == reference_words[0] and text_words[start : start + size] == reference_words
     ]
     return bool(starts) and negated.issuperset(starts)
+
+
+def is_doubted(text: str, excerpt: str) -> bool:
+    """Return True if every sentence of a text with an excerpt denies it, or leaves it open: "Paris? No, Lyon."."""
+    patterns = load_patterns("text", "denied_references.yaml")
+    words = r"\W+".join(map(re.escape, excerpt.split()))
+    spelling = re.compile(rf"(?<!\w){words}(?!\w)", re.IGNORECASE)
+    text = text[:MAX_CHARACTERS].replace("’", "'")
+    doubts = []
+    for match in spelling.finditer(text):
+        before = re.split(r"[.!?;\n]\s", text[max(0, match.start() - _DOUBT_REACH) : match.start()])[-1]
+        after = text[match.end() : match.end() + _DOUBT_REACH]
+        is_belief = patterns["belief"].search(before) and patterns["contrast"].match(after)
+        doubts.append(bool(patterns["before"].search(before) or patterns["after"].match(after) or is_belief))
+    return bool(doubts) and all(doubts)
 
 
 def _split_and_find_negated(text: str) -> tuple[list[str], frozenset[int]]:
@@ -235,6 +253,8 @@ class SimilarityScorer:
         score = self._make_score(embedder, match, answer, nearest, details)
         if score.passed and (is_negated(answer, nearest) or (match.excerpt and is_denied(answer, nearest))):
             return Score.skipped(f"the output has {preview(nearest)} only after a negation", details)
+        if score.passed and match.excerpt and is_doubted(answer, match.excerpt):
+            return Score.skipped(f"the output may deny {preview(nearest)}, or leave it open", details)
         if score.passed and not match.excerpt and (problem := explain_other_negation(answer, nearest)):
             return Score.skipped(problem, details)
         # An unreadable text might have matched.
@@ -273,6 +293,8 @@ class SimilarityScorer:
                 return Score.skipped(f"cannot tell: {change}; {EMBEDDER_OR_JUDGE_HINT}", details)
             value *= CHANGED_FACT_FACTOR
             reason = f"{change}; {reason}"
+        elif value >= self._threshold and explain_unreadable(f"{answer}\n{reference}"[:MAX_FACT_CHARACTERS]):
+            reason += "; changed words are found in English only"
         return Score(value, value >= self._threshold, reason, details)
 
     def _drop_unreadable_texts(
@@ -314,9 +336,11 @@ class SimilarityScorer:
 
 
 def _find_change(match: SimilarityMatch, answer: str, reference: str) -> Difference | None:
-    """Return the fact in which two English texts differ; an excerpt can only have other numbers."""
-    if max(len(answer), len(reference)) > MAX_FACT_CHARACTERS or explain_unreadable(f"{answer}\n{reference}"):
+    """Return the fact in which two English texts differ; other languages and excerpts can only have other numbers."""
+    if max(len(answer), len(reference)) > MAX_FACT_CHARACTERS:
         return None
+    if explain_unreadable(f"{answer}\n{reference}"):
+        return find_other_digits(match.excerpt or answer, reference)
     return find_other_number(answer, reference) if match.excerpt else find_difference(answer, reference)
 
 

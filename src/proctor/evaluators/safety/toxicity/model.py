@@ -153,6 +153,7 @@ class AbuseWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wished: frozenset[str]
     person: frozenset[str]
     between: frozenset[str]
+    ambiguous: frozenset[str]
 
 
 @functools.cache
@@ -312,6 +313,15 @@ def has_quoted_abuse(text: str, threshold: float) -> bool:
         return False
     toxicity = measure_toxicity(unquoted)
     return toxicity is not None and 1 - toxicity.probability >= threshold
+
+
+def is_ambiguous(text: str, toxicity: Toxicity) -> bool:
+    """Return whether only words with ordinary uses make a text toxic, and no person is spoken of ("chicken breast")."""
+    lists = load_abuse_words()
+    words = [word.text for word in read_words(text, load_model().words.__contains__, list_harsh_words())]
+    insults = (lists.abusive | lists.insulting) - lists.ambiguous
+    is_open = insults.isdisjoint(word for word, _ in toxicity.words) and lists.person.isdisjoint(words)
+    return is_open and not toxicity.entries and not is_suspect(words)
 
 
 class HarmEntries(NamedTuple):
