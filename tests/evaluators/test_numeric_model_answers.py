@@ -557,7 +557,6 @@ UNSTATED: list[tuple[str, float]] = [
     ("The answer would be 50 if all came.", 50),
     ("All but 2 of his 9 marbles are red.", 2),
     ("All but 2 of his 9 marbles are red.", 9),
-    # end
 ]
 
 

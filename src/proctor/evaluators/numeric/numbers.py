@@ -49,9 +49,9 @@ def numeric_answer(
     x = 4", "5 km = 3.1 miles", "Tom is 18 and Ann is 9", two boxes, two sentences) and one of them is expected; if the
     expected number is inside a range; if the number is a bound, only a part of the answer ("sin(42)", "the 42nd prime",
     a date) or next to a sign that may change it (±42, 42‰); if the output rejects its number ("42 is wrong", ~~42~~,
-    "42 ✗"), only asks about it or assumes it ("if x were 42"); if it refuses or chooses an option ("Option 3"); and if
-    it is the message of a failed request. A correction ("Wait, it should be 43", "Edit: 43") replaces the number before
-    it.
+    "42 ✗"), only asks about it or assumes it ("if x were 42"); if it refuses, guesses or chooses an unlisted option;
+    and if it is the message of a failed request. A correction ("Wait, it should be 43", "Edit: 43") replaces the number
+    before it.
 
     It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions (3/4, 1 1/2, ½,
     \frac{3}{4}), signs, currencies, "million" and similar words of many languages (1,5 Millionen, 42万), 0x1F, and
@@ -61,7 +61,8 @@ def numeric_answer(
     ("2+2", "3+4i") is skipped if its value or one of its terms is expected. Percent signs do not count, but if only one
     side has one, 12% also equals 0.12. The expected value is read in the same way; any number of a list matches. The
     difference may be `tolerance`, or with `relative` that fraction of the expected number; 0 compares exactly (0.50 is
-    1/2). `decimal` is the sign before decimals. Units are not converted. A mapping is read like its JSON.
+    1/2; only a float may be rounded). `decimal` is the sign before decimals. Units are not converted. A mapping is
+    read like its JSON.
 
     >>> from proctor import numeric_answer
     >>> numeric_answer("She pays 3 * $400 = $1,200.00 in all.", "#### 1200").passed

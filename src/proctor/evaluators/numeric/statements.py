@@ -23,6 +23,8 @@ _PHRASES = load_patterns("numeric", "phrases.yaml")
 _RESULT_VERB = _PHRASES["result_verb"]
 # In a longer text only the last numbers are tried as the terms of the result.
 _MAX_TERMS = 8
+# A longer list of numbers is not searched for a total, because that takes quadratic time.
+_MAX_PARTS = 20
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
@@ -153,7 +155,7 @@ def find_subject(sentence: str, numbers: Sequence[ParsedNumber]) -> ParsedNumber
 
 def _find_total(sentence: str, numbers: Sequence[ParsedNumber]) -> ParsedNumber | None:
     """Return the number that a sentence then splits into parts: "20 fruits: 15 apples and 5 pears"."""
-    if "=" in sentence or len(numbers) < 3:
+    if "=" in sentence or not 2 < len(numbers) <= _MAX_PARTS:
         return None
     for index, number in enumerate(numbers[:-2]):
         split = _PHRASES["split"].match(sentence, number.end)
