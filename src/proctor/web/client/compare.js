@@ -299,7 +299,7 @@ class ComparePage {
 }
 
 /** Say over which samples the numbers of both sides are, as they can differ from those of their runs. */
-function describeSamples({ deltas = [], only }) {
+function describeSamples({ comparison, deltas = [], only }) {
   const sizes = deltas.filter((delta) => isNumber(delta.absolute)).map((delta) => delta.n ?? 0);
   if (!sizes.length) return null;
   const [low, high] = [Math.min(...sizes), Math.max(...sizes)];
@@ -308,8 +308,14 @@ function describeSamples({ deltas = [], only }) {
   return h(
     "p",
     { class: "quiet" },
-    `Old and new are over the ${common} (n) that have a number on both sides, with the epochs of a sample averaged first, so they can differ from the numbers of their runs.${left}`,
+    `Old and new are over the ${common} (n) that have a number on both sides, with the epochs of a sample averaged first, so they can differ from the numbers of their runs.${left}${describeCorrection(comparison.tests)}`,
   );
+}
+
+/** Say that verdicts are stricter than the intervals beside them. */
+function describeCorrection(tests = 0) {
+  if (tests < 2) return "";
+  return ` Each interval has 95% for its own metric; verdicts are corrected for ${formatCount(tests, "test")}, those of the run’s other comparisons with its baseline included.`;
 }
 
 /** Map the compared metrics to their kinds; a side of the same name is not one of them. */
