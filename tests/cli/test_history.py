@@ -86,7 +86,8 @@ def test_the_reason_why_no_run_matches_is_shown(
     """A misspelt name gets a suggestion; an empty history has its own message."""
     assert project.proctor("runs", *options).out == message
     empty = project.proctor("runs", "--history", "none.db", *options)
-    assert empty.out == "no runs in none.db; `proctor run eval.yaml` stores one, `proctor init` writes an eval file\n"
+    command = "`proctor run eval.yaml --history none.db` stores one"
+    assert empty.out == f"no runs in none.db; {command}, `proctor init` writes an eval file\n"
 
 
 @pytest.mark.parametrize(

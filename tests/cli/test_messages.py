@@ -116,7 +116,7 @@ def test_a_history_in_a_missing_place_has_a_fix(project: Project) -> None:
 
 def test_a_viewer_of_an_empty_history_says_how_to_fill_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """It starts, because a first run may follow; without a browser, it says so."""
-    monkeypatch.setattr("proctor.cli.view.make_server", lambda _: SimpleNamespace(run=lambda sockets: None))
+    monkeypatch.setattr("proctor.cli.view.make_server", lambda *_: SimpleNamespace(run=lambda sockets: None))
     monkeypatch.setattr("webbrowser.get", Mock(side_effect=webbrowser.Error))
     result = project.proctor("view", "--open", "--port", "0")
     assert result.code == 0
@@ -129,7 +129,7 @@ def test_a_viewer_of_an_empty_history_says_how_to_fill_it(project: Project, monk
 def test_a_viewer_does_not_open_a_browser_in_the_terminal(
     command: str, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.cli.view.make_server", lambda _: SimpleNamespace(run=lambda sockets: None))
+    monkeypatch.setattr("proctor.cli.view.make_server", lambda *_: SimpleNamespace(run=lambda sockets: None))
     monkeypatch.setattr("webbrowser.get", lambda: webbrowser.GenericBrowser(command))
     monkeypatch.setattr("webbrowser.GenericBrowser.open", Mock(side_effect=AssertionError))
     assert "warning: no browser found." in project.proctor("view", "--open", "--port", "0").err
@@ -153,7 +153,7 @@ def test_a_viewer_answers_while_the_command_of_a_browser_runs(
 
     monkeypatch.setattr("webbrowser.get", lambda: webbrowser.GenericBrowser("/editor/browser.sh"))
     monkeypatch.setattr("webbrowser.GenericBrowser.open", open_address)
-    monkeypatch.setattr("proctor.cli.view.make_server", lambda _: SimpleNamespace(run=serve))
+    monkeypatch.setattr("proctor.cli.view.make_server", lambda *_: SimpleNamespace(run=serve))
     result = project.proctor("view", "--open", "--port", "0")
     assert (result.code, result.err) == (0, "")
     assert opened == [(result.out.splitlines()[1], True)]

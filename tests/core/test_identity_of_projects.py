@@ -423,6 +423,7 @@ def test_ordinary_targets_have_no_warnings(code: str, looks: dict[str, list[Look
 
 
 PICK = "from pathlib import Path\nHERE = Path(__file__).parent\ndef pick(q): return 'v1'\n"
+PICK += "def note(path, text):\n    with open(path, 'a') as log: log.write(text)\n"
 # Ways to load a prompt whose name is computed, from the folder of the code or one beside it.
 LOADERS = {
     "read_text beside the code": "return (Path(__file__).parent / f'{pick(q)}.txt').read_text()",
@@ -439,6 +440,8 @@ LOADERS = {
     "a folder beside a log": "with open('calls.log', 'a') as log: log.write(q)\n"
     "    return Path('prompts', pick(q) + '.txt').read_text()",
     "JSON beside a log": "import json\n    with open('calls.txt', 'a') as log: log.write(q)\n"
+    "    with open('config.json') as f: return json.load(f)",
+    "JSON beside a log of a helper": "import json\n    note('calls.txt', q)\n"
     "    with open('config.json') as f: return json.load(f)",
     "every file of the folder": "return [p.read_text() for p in HERE.glob('*.txt')]",
     "points in a file called key": "return open('key_points.txt').read()",

@@ -152,12 +152,13 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     gate: early.EarlyGate | None = None
     if job is None:
         candidate = _open_stored(run, history, options)
-        gate_checks.require_checks(baseline, config, run, history)
     else:
         candidate, gate, config = _run_file(job, baseline, config, history, options)
     [candidate] = compare_runs.add_custom_metrics(candidate, custom_metrics=custom_metrics)
     outputs.set_report(candidate.report)
     gate_checks.require_complete_run(candidate.report)
+    if job is None:
+        gate_checks.require_checks(baseline, config, run, history)
     result = _compare(candidate, baseline, config, gate)
     run_metadata = candidate.report.metadata
     if options["require_card"] is None or run_metadata is None:

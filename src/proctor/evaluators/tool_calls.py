@@ -32,7 +32,7 @@ _REPORT_FIELDS = frozenset(
     ("message", "msg", "reason", "detail", "details", "description", "type", "errors", "tool", "tool_name", "timestamp",
      "traceback", "data", "result", "content", "request_id", "body", "text", "headers", *_HTTP_CODES)
 )  # fmt: skip
-_NO_ERROR = ("none", "null", "no", "no error", "false", "0", "ok", "n/a")
+_NO_ERROR = ("none", "null", "no error", "false", "0", "ok", "n/a")
 _FAILED_STATUSES = ("error", "failed", "failure")
 _STATUSES = {
     **dict.fromkeys(("ok", "success", "succeeded", "completed", "done"), True),
@@ -122,7 +122,7 @@ def _read_call(event: Event, read_error_texts: bool) -> RecordedCall | None:
     if isinstance(event, ToolCall):
         if event.error is not None:
             return RecordedCall(event.name, event.arguments, False, preview(event.error))
-        text = event.arguments.get("")
+        text = get_field(event.arguments, "")
         broken = isinstance(text, str) and text.lstrip()[:1] in ("{", "[")
         doubts: list[Outcome] = [(None, "its arguments are not valid JSON")] * broken
         outcome = _select_outcome([*_read_result(event.result, read_error_texts), *doubts, (True, "")])

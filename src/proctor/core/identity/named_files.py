@@ -123,7 +123,7 @@ class NamedFiles:
 
     def digests(self, uncovered: Uncovered) -> list[tuple[str, str]]:
         """Return the label and the digest of every named file."""
-        collector = _FileCollector(uncovered, list(self._writes))
+        collector = _FileCollector(uncovered, list(self._writes), list(self._reads))
         reads = any(facts.reads for facts in self._facts.values())
         for text, scope in self._names:
             # A string of dots and slashes is hardly ever a folder name.
@@ -156,7 +156,9 @@ def _may_write(call: FileCall, names: Names) -> bool:
 class _FileCollector:
     """Digests the files that names and calls refer to, within the limits."""
 
-    def __init__(self, uncovered: Uncovered, writes: list[tuple[Location, Scope]]) -> None:
+    def __init__(
+        self, uncovered: Uncovered, writes: list[tuple[Location, Scope]], reads: list[tuple[Location, Scope]]
+    ) -> None:
         self._uncovered = uncovered
         self._digests: dict[str, str] = {}
         self._files_left = MAX_FILES
@@ -164,6 +166,12 @@ class _FileCollector:
         self._problems: dict[str, None] = {}
         self._output_files: set[str] = set()
         self._output_folders: set[str] = set()
+        self._input_files = {
+            os.path.normpath(os.path.join(folder, location.start))
+            for location, scope in reads
+            if location.complete
+            for folder in scope.folders
+        }
         for location, scope in writes:
             paths = self._output_files if location.complete else self._output_folders
             path = location.start if location.complete else location.folder
@@ -176,10 +184,11 @@ class _FileCollector:
 
     def add_file(self, file: NamedFile, scope: Scope) -> bool:
         """Digest a file unless the code writes it; return False if the limits are reached."""
-        # Data files may be written only where the name of a written file is not known.
+        # Where the name of a written file is not known, it may be any data file that no call only reads.
+        may_be_output = self._output_folders and is_output(file.path) and file.path not in self._input_files
         if is_key_file(file.path):
             self._uncovered.add(f"the key file {file.label}, which is not read", scope.name)
-        elif file.path in self._output_files or (self._output_folders and is_output(file.path)):
+        elif file.path in self._output_files or may_be_output:
             self._uncovered.add(f"the file {file.label}, which it may write", scope.name)
         else:
             return self._digest(file.label, file.path)
