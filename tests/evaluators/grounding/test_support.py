@@ -99,6 +99,19 @@ def test_a_negation_elsewhere_in_the_context_supports_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("context", "text"),
+    [
+        ("The team won two cups in 2004.", "In 2004, the team won two cups."),
+        ("The firm hired 60 workers in May 2021.", "In May 2021 the firm hired 60 workers."),
+        ("The club bought three boats and a jetty in 1975.", "In 1975 the club bought a jetty and three boats."),
+    ],
+)
+def test_a_year_may_move_to_the_start_of_its_sentence(context: str, text: str) -> None:
+    (sentence,) = grounded(text, context).sentences
+    assert sentence.changes == ()
+
+
+@pytest.mark.parametrize(
     ("text", "changes"),
     [
         ("Anna bought a red car from Bob in 2018.", ("2018",)),

@@ -343,6 +343,9 @@ def find_exchanged_numbers(sentence: Sequence[Word], passage: Sequence[Word]) ->
         for left, right in itertools.combinations(sorted(nouns.keys() & others.keys()), 2):
             if are_related(nouns[left], nouns[right]) or units[left] != units[right]:
                 continue
+            # A year may move to the start of its sentence; it never changes places with a count.
+            if (_YEAR.fullmatch(left) is None) != (_YEAR.fullmatch(right) is None):
+                continue
             if are_related(nouns[left], others[left]) and are_related(nouns[right], others[right]):
                 return None
             if are_related(nouns[left], others[right]) and are_related(nouns[right], others[left]):
