@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RERUN := $(if $(CI),--reruns 1 -raR)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz properties lock release new-user site clean demo-env dev-env pythons-env
+.PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz properties lock release new-user site clean demo-env dev-env pythons-env weights
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -22,16 +22,20 @@ demo: demo-env   ## Evaluate a small question answerer in two configurations.
 	@$(BIN)/proctor models pull minilm || echo "continuing without local embeddings"
 	@$(BIN)/proctor demo
 
-test: dev-env    ## Run all tests.
+# Tests of local models are skipped without the weights, so that all tests must see the same ones from the start.
+weights: dev-env
+	@$(BIN)/proctor models pull minilm multilingual ms-marco languages >/dev/null 2>&1 || echo "continuing without weights"
+
+test: weights    ## Run all tests.
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -q --durations=20 $(RERUN)
 
-coverage: dev-env ## Run all tests with branch coverage, and fail below 95 %.
+coverage: weights ## Run all tests with branch coverage, and fail below 95 %.
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report= -q
 
-test-all: dev-env ## Run all tests on every supported Python that is installed.
+test-all: weights ## Run all tests on every supported Python that is installed.
 	@$(BIN)/python tools/every_python.py --all
 
-test-pythons: dev-env ## Run the tests that depend on the Python version on every installed one.
+test-pythons: weights ## Run the tests that depend on the Python version on every installed one.
 	@$(BIN)/python tools/every_python.py
 
 check:           ## Format, lint, types, architecture, docs, tests.

@@ -43,7 +43,7 @@ def _identify(text: str, model: LanguageModel | None) -> str:
     foreign = explain_foreign(text) if problem else ""
     if problem and not foreign:
         return ""
-    if not foreign and _is_plainly_english(text):
+    if not foreign and is_plainly_english(text):
         return ENGLISH
     if model is None:
         return _CODES.get(foreign.removeprefix("it is written in "), "") if foreign else ENGLISH
@@ -54,7 +54,7 @@ def _identify(text: str, model: LanguageModel | None) -> str:
     return language if probability >= MIN_PROBABILITY and language != ENGLISH else ""
 
 
-def _is_plainly_english(text: str) -> bool:
+def is_plainly_english(text: str) -> bool:
     """Return True if enough function words are English, so that no model is needed."""
     words = [word.strip(",.;:!?").lower() for word in text.split()]
     only_english = load_function_words() - load_english().shared_function_words

@@ -10,13 +10,14 @@ import re
 from collections import Counter
 
 from proctor.evaluators.data_files import load_data
-from proctor.evaluators.language import JUDGE_HINT, is_unspaced
-from proctor.evaluators.readable_languages import ENGLISH, identify_language
+from proctor.evaluators.language import JUDGE_HINT, is_english_word, is_unspaced
+from proctor.evaluators.readable_languages import ENGLISH, identify_language, is_plainly_english
 from proctor.evaluators.tokenizer import fold_case
 
 # With fewer words in common, two texts may say the same with and without a negation ("not safe", "dangerous").
 MIN_SHARED_WORDS = 0.6
 MAX_CHARACTERS = 5_000
+MAX_SHORT_WORD = 3
 
 
 def explain_other_negation(output: str, reference: str) -> str:
@@ -25,8 +26,9 @@ def explain_other_negation(output: str, reference: str) -> str:
     >>> explain_other_negation("Der Zug hält heute nicht in Ulm.", "Der Zug hält heute in Ulm.")[:47]
     "only one of the texts has the negation 'nicht',"
     """
-    if max(len(output), len(reference)) > MAX_CHARACTERS or (language := identify_language(reference)) == ENGLISH:
+    if max(len(output), len(reference)) > MAX_CHARACTERS or is_plainly_english(reference):
         return ""
+    language = identify_language(reference)
     denials, other_denials = (_find_negations(text, language) for text in (output, reference))
     if denials.total() == other_denials.total():
         return ""
@@ -57,4 +59,8 @@ def _find_negations(text: str, language: str) -> Counter[str]:
 def _load_negations(language: str) -> frozenset[str]:
     """Return the words of negation of a language; those of all languages if it is not listed."""
     words = load_data("text", "negations.yaml")
+    if language == ENGLISH:
+        # Without weights, short foreign texts are taken for English; short words are parts of names and formulas.
+        foreign = " ".join(words.values()).split()
+        return frozenset(word for word in foreign if len(word) > MAX_SHORT_WORD and not is_english_word(word))
     return frozenset((words.get(language) or " ".join(words.values())).split())
