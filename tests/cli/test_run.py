@@ -106,7 +106,7 @@ def test_resume_in_all_its_forms(project: Project) -> None:
     project.write("app.py", (project.folder / "app.py").read_text().replace("word 3", "word 99"))
     refused = project.proctor("run", "eval.yaml", "--resume")
     assert refused.code == 2
-    assert "target: its code, what it uses, or its version has changed" in refused.err
+    assert "target: the function shout in app.py changed" in refused.err
     result = project.proctor("run", "--resume", "eval.yaml", "--json", "--allow-changes", "--retry-errors")
     assert (result.code, result.json["total"], result.json["errors"]) == (0, 5, 0)
     run_id = result.json["run_id"]
@@ -365,7 +365,7 @@ def test_mixed_or_incomplete_files_are_mentioned(project: Project) -> None:
     assert "was not complete: 4 of 5 planned" in rescored.json["metadata"]["warnings"][0]
     project.write("app.py", "def shout(text, *, suffix=''):\n    return text.upper()\n")
     result = project.proctor("run", "--resume", "--allow-changes", "--json")
-    assert "the results are mixed: target: its code" in result.json["metadata"]["warnings"][0]
+    assert "the results are mixed: target: the function shout" in result.json["metadata"]["warnings"][0]
 
 
 def test_the_advice_after_too_many_errors_works(project: Project) -> None:
@@ -378,7 +378,7 @@ def test_the_advice_after_too_many_errors_works(project: Project) -> None:
     assert (refused.code, "--allow-changes" in refused.err) == (2, True)
     mended = project.proctor("run", "eval.yaml", *options.split(), "--allow-changes", "--json").json
     assert (mended["total"], mended["errors"], mended["pass_rate"]) == (5, 0, 1.0)
-    assert any("the results are mixed: target: its code" in text for text in mended["metadata"]["warnings"])
+    assert any("the results are mixed: target: the function shout" in text for text in mended["metadata"]["warnings"])
 
 
 def test_a_metric_that_needs_arguments_is_a_usage_error(project: Project) -> None:

@@ -383,9 +383,9 @@ def test_files_listed_in_a_constant_are_covered(body: str, tmp_path: Path) -> No
         "FILES = {'a': Path(__file__).parent / 'picked.txt'}\nLISTED = ['picked.txt']\n"
         f"def answer(q):\n    {body}\n"
     )
-    before, uncovered = compute_identity([import_object(f"{file}:answer")])
+    before, uncovered, _ = compute_identity([import_object(f"{file}:answer")])
     prompt.write_text("two, longer")
-    after, _ = compute_identity([import_object(f"{file}:answer")])
+    after = compute_identity([import_object(f"{file}:answer")]).digest
     assert uncovered == ()
     assert before != after
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from proctor.records.run import TargetSpec
 from tests.tables import each_row
 
 # Every project is examined in a fork. Its modules are imported again in each state; large packages are
@@ -52,19 +53,19 @@ for folder, states in json.load(sys.stdin):
             write(files)
             forget_modules(folder)
             spec = as_target(sys.argv[1]).spec
-            print(json.dumps([spec.identity, list(spec.uncovered)]), flush=True)
+            print(json.dumps([spec.identity, list(spec.uncovered), spec.parts]), flush=True)
         os._exit(0)
     assert os.wait()[1] == 0, folder
 """
 
 Files = dict[str, str]
-Look = tuple[str, list[str]]
+Look = tuple[str, list[str], dict[str, str]]
 
 
 def look_at(
     projects: Sequence[tuple[Path, Sequence[Files]]], address: str = "target.py:answer", **environment: str
 ) -> list[list[Look]]:
-    """The identity of the target in each state of each project, and what it does not cover."""
+    """The identity of the target in each state of each project, what it does not cover, and its named parts."""
     surroundings = {"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     finished = subprocess.run(
         [sys.executable, "-c", LOOK, address],
@@ -299,6 +300,27 @@ def test_a_change_that_the_target_reaches_changes_the_identity(case: str, looks:
     assert not first[1]
 
 
+NAMED_CHANGES = {
+    "a module constant": "PROMPT in target.py changed",
+    "a constant of an imported module": "SYSTEM in prompts.py changed",
+    "a constant in a package, through another module": "SYSTEM in inner.py changed",
+    "a function that is called": "the function ask in target.py changed",
+}
+
+
+@each_row("case", NAMED_CHANGES)
+def test_a_change_is_named(case: str, looks: dict[str, list[Look]]) -> None:
+    before, _, after = (TargetSpec("answer", "function", *look) for look in looks[case])
+    assert after.describe_change(before) == NAMED_CHANGES[case]
+
+
+def test_nearly_every_change_is_named(looks: dict[str, list[Look]]) -> None:
+    """For the rest, a message can name only the whole target."""
+    specs = {case: [TargetSpec("answer", "function", *look) for look in looks[case]] for case in CHANGES}
+    unnamed = [case for case, (before, _, after) in specs.items() if not after.describe_change(before)]
+    assert unnamed == ["the description of a pydantic field"]
+
+
 UNRELATED: dict[str, tuple[Files, Files]] = {
     "a function that is not called": (
         {"target.py": "def other(): return 1\ndef answer(q): return q"},
@@ -513,7 +535,7 @@ def test_caches_and_counters_are_ignored_without_a_warning(tmp_path: Path) -> No
         "MEMO = {}\nTALLY = {'a': 0}\nSEEN = defaultdict(list)\n"
         "def answer(q):\n    MEMO[q] = q\n    TALLY['a'] += 1\n    SEEN.update(a=q)\n    return q"
     )
-    (((_, uncovered),),) = look_at([(tmp_path / "project", [{"target.py": code}])])
+    (((_, uncovered, _),),) = look_at([(tmp_path / "project", [{"target.py": code}])])
     assert uncovered == []
 
 

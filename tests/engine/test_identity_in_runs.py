@@ -72,7 +72,7 @@ def test_a_changed_prompt_refuses_to_be_resumed(program: dict[str, Any], history
     """One run does not mix the outputs of two prompts."""
     first = run(program, history, limit=2)
     program["PROMPT"] = "b"
-    with pytest.raises(ResumeRefused, match="target: its code, what it uses, or its version"):
+    with pytest.raises(ResumeRefused, match="target: PROMPT changed"):
         run(program, history, resume=first.run_id)
 
 

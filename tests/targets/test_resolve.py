@@ -76,7 +76,7 @@ def test_the_kind_is_settled_once(thing: Any, kind: str, name: str) -> None:
 def test_name_and_version_can_be_given_to_every_kind(thing: Any) -> None:
     """A name replaces the name, and a version becomes part of the identity."""
     plain, labelled = as_target(thing), as_target(thing, name="mine", version="2")
-    assert labelled.spec == TargetSpec("mine", plain.spec.kind, f"{plain.spec.identity}@2")
+    assert labelled.spec.essentials == ("mine", plain.spec.kind, f"{plain.spec.identity}@2")
     assert labelled.blocking == plain.blocking
     assert labelled.check_options({}) == plain.check_options({})
     assert "mine" in repr(labelled)

@@ -197,6 +197,13 @@ def read_identity_environment(run: RunMetadata) -> tuple[object, ...]:
     return run.environment.get("python", "").split(".")[:2], run.environment.get("proctor")
 
 
+def describe_target_change(old: RunMetadata, new: RunMetadata) -> str:
+    """List the functions, constants and files of the target that differ between two runs; "" if none is known to."""
+    if old.target.name != new.target.name or read_identity_environment(old) != read_identity_environment(new):
+        return ""
+    return new.target.describe_change(old.target)
+
+
 def _find_changes(a: Side, b: Side) -> EvaluatorChanges:
     if a.run is None or b.run is None or a.run.run_id == b.run.run_id:
         return EvaluatorChanges()
@@ -433,6 +440,8 @@ def describe_incomplete_run(name: str, run: RunMetadata) -> Iterator[str]:
 
 
 def _describe_run_differences(a: Side, b: Side, run_a: RunMetadata, run_b: RunMetadata) -> Iterator[str]:
+    if change := describe_target_change(run_b, run_a):
+        yield f"compared with {b.name}, {change}"
     fingerprints = run_a.dataset.fingerprint, run_b.dataset.fingerprint
     if all(fingerprints) and fingerprints[0] != fingerprints[1]:
         consequence = "" if can_compare_contents(a, b) else ": samples with the same id may have different contents"

@@ -42,7 +42,7 @@ from proctor.models.spending import Spending
 from proctor.ports import History, ProgressCallback, ResultWriter
 from proctor.records.results import Results
 from proctor.records.rubric import RUBRICS_VERSION
-from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetSpec
+from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata
 from proctor.records.trial import EvalResult, Trial
 from proctor.sessions import telemetry
 from proctor.version import VERSION
@@ -72,8 +72,8 @@ def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
         lengths = f"samples: {stored.dataset.length} at the start of the run, {current.dataset.length} now"
         changes.append(Problem("dataset", f"its content has changed ({lengths})"))
     # What the identity does not cover may change: a target may have created a file that it writes.
-    if msgspec.structs.replace(stored.target, uncovered=()) != msgspec.structs.replace(current.target, uncovered=()):
-        changes.append(Problem("target", _target_change(stored.target, current.target)))
+    if stored.target.essentials != current.target.essentials:
+        changes.append(Problem("target", _describe_target_change(stored, current)))
     if stored.configurations != current.configurations:
         changes.append(Problem("configurations", "they or their options have changed"))
     if stored.baseline != current.baseline:
@@ -97,12 +97,15 @@ def _selection_change(stored: RunMetadata, current: RunMetadata) -> str:
     return f"was {old}, is {new}"
 
 
-def _target_change(stored: TargetSpec, current: TargetSpec) -> str:
+def _describe_target_change(stored_run: RunMetadata, current_run: RunMetadata) -> str:
+    from proctor.comparison.compare import describe_target_change
+
+    stored, current = stored_run.target, current_run.target
     if stored.name != current.name:
         return f"was {stored.name!r}, is {current.name!r}"
     if stored.kind == current.kind and have_different_schemes(stored.identity, current.identity):
         return OTHER_SCHEME
-    return "its code, what it uses, or its version has changed"
+    return describe_target_change(stored_run, current_run) or "its code, what it uses, or its version has changed"
 
 
 def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Problem]:

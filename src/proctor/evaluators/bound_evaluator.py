@@ -12,7 +12,7 @@ import msgspec
 
 from proctor.core.aliases import use_common_names
 from proctor.core.callables import unwrap_partial
-from proctor.core.identity import compute_identity
+from proctor.core.identity import Identity, compute_identity
 from proctor.core.isolation import is_interrupt
 from proctor.core.private_copy import private_copies
 from proctor.errors import EvaluatorError, Problem, StopRun
@@ -238,7 +238,7 @@ def _get_registered_name(evaluator: Any) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _compute_builtin_identity(function: Any) -> tuple[str, tuple[str, ...]]:
+def _compute_builtin_identity(function: Any) -> Identity:
     """Identify a function of Proctor without options, whose code does not change while the process runs."""
     return compute_identity([function, [], []])
 
@@ -265,7 +265,7 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
         identity = _compute_builtin_identity(function)
     else:
         identity = compute_identity([function, sorted(data.items()), list(values.values())])
-    spec = EvaluatorSpec(options.name, options.uses, data, *identity)
+    spec = EvaluatorSpec(options.name, options.uses, data, identity.digest, identity.uncovered)
     if checked_options:
         call = functools.partial(call, **checked_options)
     epochs = {"epochs"} & set(info.needs)

@@ -185,7 +185,7 @@ def combine(
     named_parts = name_evaluators(parts, name, "combine([exact_match, contains], function)")
     parameters = {"evaluators": to_data(list(named_parts.values())), "function": to_data(function)}
     combined = _attach_combination("combine", named_parts, make_rule(function), parameters, name)
-    identity, uncovered = compute_identity([function, combined.spec.identity])
+    identity, uncovered, _ = compute_identity([function, combined.spec.identity])
     uncovered = tuple(dict.fromkeys((*uncovered, *combined.spec.uncovered)))
     combined.spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)
     return combined

@@ -74,7 +74,7 @@ def field(
         "combine": combine if isinstance(combine, str) else to_data(combine),
         **({} if skipped == "skip" else {"skipped": skipped}),
     }
-    identity, uncovered = compute_identity(["field", parameters, combine])
+    identity, uncovered, _ = compute_identity(["field", parameters, combine])
     uncovered = tuple(dict.fromkeys((*uncovered, *collect_uncovered(parts.values()))))
     spec = EvaluatorSpec(label, "field", parameters, identity, uncovered)
     needs = collect_needs(parts) | {"context"}

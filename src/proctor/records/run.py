@@ -12,6 +12,8 @@ from proctor.records.score import Skipped
 from proctor.records.selection import SelectedSamples, Selection
 from proctor.records.trial import Configuration
 
+MAX_LISTED_PARTS = 5
+
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How long runs are kept: for a number of days, or while they are among the newest of their name.
@@ -191,13 +193,43 @@ def _find_models(parameters: Any, keys: tuple[str, ...]) -> list[str]:
 class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The description of a target: its name, kind and identity.
 
-    `uncovered` lists dependencies that `identity` does not cover, such as environment variables.
+    `uncovered` lists dependencies that `identity` does not cover, such as environment variables. `parts` are short
+    digests of the functions, constants and files that it covers, to say what has changed.
     """
 
     name: str
     kind: str
     identity: str = ""
     uncovered: tuple[str, ...] = ()
+    parts: dict[str, str] = {}
+
+    @property
+    def essentials(self) -> tuple[str, str, str]:
+        """What makes it another target: its name, kind and identity."""
+        return self.name, self.kind, self.identity
+
+    def describe_change(self, earlier: TargetSpec) -> str:
+        """List the functions, constants and files that differ from an earlier version; "" if none is known to differ.
+
+        >>> old = TargetSpec("ask", "function", parts={"the function ask in agent.py": "1", "MODEL in agent.py": "2"})
+        >>> new = msgspec.structs.replace(old, parts=old.parts | {"MODEL in agent.py": "3"})
+        >>> new.describe_change(old)
+        'MODEL in agent.py changed'
+        """
+        old, new = earlier.parts, self.parts
+        if not old or not new:
+            return ""
+        verbs = {
+            "changed": [part for part in new if part in old and old[part] != new[part]],
+            "added": [part for part in new if part not in old],
+            "removed": [part for part in old if part not in new],
+        }
+        texts = []
+        for verb, parts in verbs.items():
+            rest = len(parts) - MAX_LISTED_PARTS
+            more = f" and {rest} more" if rest > 0 else ""
+            texts += [f"{', '.join(parts[:MAX_LISTED_PARTS])}{more} {verb}"] if parts else []
+        return "; ".join(texts)
 
 
 class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -211,8 +211,8 @@ def _make_target(
             fix="collect the pieces and return them together",
         )
     is_async = is_async or is_async_callable(target)
-    identity, uncovered = compute_identity(contents)
-    spec = msgspec.structs.replace(spec, identity=identity, uncovered=uncovered)
+    identity, uncovered, parts = compute_identity(contents)
+    spec = msgspec.structs.replace(spec, identity=identity, uncovered=uncovered, parts=dict(parts))
     return PythonTarget(spec, _make_call(target, convert, is_async=is_async), parameters, blocking=not is_async)
 
 

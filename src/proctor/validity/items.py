@@ -129,7 +129,9 @@ def collect_verdicts(runs: Iterable[tuple[RunMetadata, Results]], evaluator: str
         for configuration in run.configurations:
             figures = results.for_configuration(configuration.name).figures()
             outcomes = figures.outcomes if evaluator is None else figures.marks.get(evaluator, b"")
-            key = msgspec.json.encode([run.target, configuration.options], enc_hook=repr, order="deterministic")
+            key = msgspec.json.encode(
+                [run.target.essentials, configuration.options], enc_hook=repr, order="deterministic"
+            )
             labels.setdefault(key, f"{run.run_id}@{configuration.name}")
             cells = sums.setdefault(key, defaultdict(list))
             for sample_id, outcome in zip(figures.sample_ids, outcomes, strict=bool(outcomes)):

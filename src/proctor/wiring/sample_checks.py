@@ -218,7 +218,7 @@ def _describe_for_run(
     models = {name: value for name, value in spec.parameters.items() if name in MODEL_PARAMETERS}
     if "identity" in entry:
         return EvaluatorSpec(spec.name, entry["uses"], models, samples=count)
-    identity, uncovered = compute_identity([registry.find_evaluator(entry["uses"])])
+    identity, uncovered, _ = compute_identity([registry.find_evaluator(entry["uses"])])
     return EvaluatorSpec(spec.name, entry["uses"], models, identity, uncovered, count)
 
 

@@ -102,6 +102,19 @@ def read_facts(code: CodeType, *, traced: bool = False) -> CodeFacts:
     return facts
 
 
+def encode_code(code: CodeType) -> bytes:
+    """Return the instructions, names and constants of a function and of the functions inside it."""
+    pieces = [code.co_code, repr((code.co_names, code.co_varnames[: code.co_argcount])).encode(errors="replace")]
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            pieces.append(encode_code(constant))
+        else:
+            # The order of a set differs between processes.
+            value = sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
+            pieces.append(repr(value).encode(errors="backslashreplace"))
+    return b"\0".join(pieces)
+
+
 def _extract_facts(code: CodeType, traced: bool) -> CodeFacts:
     blocks = list(_list_code_objects(code))
     all_steps = [list(iterate_steps(block)) for block in blocks]

@@ -15,7 +15,8 @@ import sys
 import sysconfig
 import time
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from types import CellType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ _EMPTY_CALLS = frozenset(
 _COLLECTIONS = (list, tuple, set, frozenset)
 # A longer collection of plain data is encoded as a whole.
 MIN_ENCODED_LENGTH = 500
+MAX_ENCODED_PARTS = 5_000_000
+MAX_CONSTANT_PARTS = 10_000
 MAX_REPR_LENGTH = 10_000
 MAX_ARRAY_BYTES = 64_000_000
 
@@ -241,11 +244,46 @@ def to_builtin(obj: Any) -> Any:
 
 
 def encode_plain(obj: Any) -> bytes | None:
-    """Return plain data as JSON, or None if it contains other objects."""
+    """Return plain data as JSON, or None if it contains other objects or too many parts."""
+    if _count_parts(obj, MAX_ENCODED_PARTS) is None:
+        return None
     try:
         return msgspec.json.encode(obj, order="deterministic")
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+def encode_constant(name: str, value: Any) -> bytes | None:
+    """Return a constant as JSON; None for secrets, large collections and objects that are not plain data."""
+    if callable(value) or is_secret_name(name) or _count_parts(value, MAX_CONSTANT_PARTS) is None:
+        return None
+    return encode_plain(value)
+
+
+def _count_parts(obj: Any, limit: int) -> int | None:
+    """Count the parts of nested collections, an object as often as it appears; None above the limit."""
+    count, stack = 0, [obj]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, dict):
+            items: Collection[Any] = (*part.keys(), *part.values())
+        elif isinstance(part, _COLLECTIONS):
+            items = part
+        else:
+            continue
+        count += len(items)
+        if count > limit:
+            return None
+        stack.extend(items)
+    return count
+
+
+def name_place(name: str, file: object) -> str:
+    """Return a name with its file, and the folder of an `__init__.py`; the name alone if it has no file."""
+    if not isinstance(file, str) or file.startswith("<"):
+        return name
+    path = Path(file)
+    return f"{name} in {f'{path.parent.name}/' if path.name == '__init__.py' else ''}{path.name}"
 
 
 def is_data(obj: Any) -> bool:

@@ -14,11 +14,11 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Set
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from proctor.core.identity import contents
-from proctor.core.identity.code import CodeFacts, Import, read_facts
+from proctor.core.identity.code import CodeFacts, Import, encode_code, read_facts
 from proctor.core.identity.contents import (
     find_address,
     find_initial_value,
@@ -48,6 +48,8 @@ _FIRST_SCHEME = re.compile(r"[0-9a-f]{16}")
 MAX_DEPTH = 40
 MAX_OBJECT_DEPTH = 8
 MAX_PARTS = 20_000
+MAX_NAMED_PARTS = 500
+PART_DIGITS = 8
 TOO_LARGE = "objects beyond the size limit"
 
 _IGNORED_GLOBALS = frozenset(
@@ -57,10 +59,14 @@ _MISSING = object()
 
 
 class Identity(NamedTuple):
-    """A digest with its scheme, and phrases for the things that the digest does not cover."""
+    """A digest with its scheme, and phrases for the things that the digest does not cover.
+
+    `parts` are short digests of functions, constants and files, by names that a person can find.
+    """
 
     digest: str
     uncovered: tuple[str, ...] = ()
+    parts: Mapping[str, str] = MappingProxyType({})
 
 
 def compute_digest(obj: Any) -> str:
@@ -69,7 +75,7 @@ def compute_digest(obj: Any) -> str:
 
 
 def compute_identity(obj: Any) -> Identity:
-    """Return the digest of a callable, with phrases for the things that it does not cover."""
+    """Return the digest of a callable, with phrases for the things that it does not cover, and its named parts."""
     walk = Walk(frozenset())
     walk.visit_all(obj)
     while walk.modified_names - walk.ignored:
@@ -78,7 +84,8 @@ def compute_identity(obj: Any) -> Identity:
         walk.visit_all(obj)
     for label, digest in walk.files.digests(walk.uncovered):
         walk.note("file", f"{label} {digest}".encode(errors="backslashreplace"))
-    return Identity(f"{SCHEME}:{walk.state.hexdigest()[:16]}", walk.uncovered.phrases())
+        walk.name_part(f"the file {label}", digest.encode())
+    return Identity(f"{SCHEME}:{walk.state.hexdigest()[:16]}", walk.uncovered.phrases(), walk.parts)
 
 
 def _parse_scheme(identity: str) -> int | None:
@@ -105,6 +112,7 @@ class Walk:
         self.modified_names: frozenset[tuple[int, str]] = frozenset()
         self.files = NamedFiles()
         self.uncovered = Uncovered()
+        self.parts: dict[str, str] = {}
         self._substance = 0
         self._parts_left = MAX_PARTS
         self._path: tuple[int, ...] = ()
@@ -176,6 +184,13 @@ class Walk:
         self.state.update(content)
         self._substance += substance
 
+    def name_part(self, label: str, content: bytes | None) -> None:
+        """Record the digest of a function, constant or file, to say later what has changed."""
+        if content is not None and len(self.parts) < MAX_NAMED_PARTS:
+            for folder in self._scope.folders:
+                content = content.replace(folder.encode(errors="backslashreplace"), b"")
+            self.parts.setdefault(label, hashlib.sha256(content).hexdigest()[:PART_DIGITS])
+
     def _visit_compound(self, obj: Any) -> None:
         if isinstance(obj, type):
             self._visit_class(obj)
@@ -183,6 +198,8 @@ class Walk:
             self._visit_module(obj)
         elif isinstance(obj, functools.partial):
             self.note("partial")
+            name = getattr(obj.func, "__qualname__", "")
+            self.name_part(f"an argument bound to {name}", contents.encode_plain([obj.args, obj.keywords]))
             self._visit_items([obj.func, obj.args, obj.keywords])
         elif isinstance(obj, FunctionType):
             self._enqueue("function", self._read_function, obj)
@@ -228,6 +245,12 @@ class Walk:
         if in_project:
             name = function.__qualname__.replace("<locals>.", "")
             self._scope = Scope(name, get_folder(function.__code__.co_filename))
+            # A decorator may give its function the name of another.
+            own_name = function.__code__.co_qualname.replace("<locals>.", "")
+            label = contents.name_place(own_name, function.__code__.co_filename)
+            self.name_part(f"the function {label}", encode_code(function.__code__))
+            if defaults := [default for default in (function.__defaults__, function.__kwdefaults__) if default]:
+                self.name_part(f"the default arguments of {label}", contents.encode_plain(defaults))
         self._foreign += not in_project
         self._visit_items([function.__defaults__, function.__kwdefaults__])
         self._visit_cells(function)
@@ -249,6 +272,7 @@ class Walk:
             if (id(cell), "") in self.ignored and isinstance(value, contents.STATE):
                 self._visit_state(name, value, None)
             else:
+                self.name_part(f"{name} in {self._scope.name}", contents.encode_constant(name, value))
                 self.visit(value)
 
     def _visit_state(self, name: str, value: Any, filename: str | None) -> None:
@@ -333,6 +357,8 @@ class Walk:
             file = owner.get("__file__")
             self._visit_state(name, value, file if isinstance(file, str) else None)
         else:
+            place = contents.name_place(last, owner.get("__file__"))
+            self.name_part(place, contents.encode_constant(last, value))
             self.visit(value)
 
     def _visit_imports(self, imports: Iterable[Import], package: str) -> None:
@@ -360,6 +386,7 @@ class Walk:
             return
         outer_scope, self._scope = self._scope, Scope(source.name, get_folder(source.file))
         self.note("module source", source.name)
+        self.name_part(f"the module {source.name}", encode_code(source.code))
         self._visit_code(source.code)
         facts = read_facts(source.code)
         is_package = os.path.basename(source.file) == "__init__.py"
@@ -402,6 +429,8 @@ class Walk:
         self._scope = Scope(cls.__qualname__, folder)
         for name, member in contents.list_class_members(cls):
             self.note("attribute", name, substance=False)
+            if not name.startswith("__"):
+                self.name_part(f"{cls.__qualname__}.{name}", contents.encode_constant(name, member))
             self.visit(member)
         self._scope = outer_scope
 
@@ -481,7 +510,7 @@ class Walk:
             self._visit_class(cls)
             if is_part_of_proctor(cls) and isinstance(getattr(cls, "__call__", None), FunctionType):  # noqa: B004
                 self._visit_code(cls.__call__.__code__)
-            self._visit_attributes(contents.read_identity_attributes(obj), complete=True)
+            self._visit_attributes(contents.read_identity_attributes(obj), complete=True, owner=cls.__qualname__)
             return
         self.note("object", qualified_name(cls), substance=False)
         if cls.__module__.partition(".")[0] in contents.CONNECTIONS:
@@ -497,7 +526,7 @@ class Walk:
         else:
             self._visit_attributes(contents.read_attributes(obj), complete=False)
 
-    def _visit_attributes(self, attributes: dict[str, Any], *, complete: bool) -> None:
+    def _visit_attributes(self, attributes: dict[str, Any], *, complete: bool, owner: str = "") -> None:
         """Hash all attributes of an object, or only the persistent attributes of a foreign object."""
         if self._object_depth >= MAX_OBJECT_DEPTH:
             if complete:
@@ -509,6 +538,8 @@ class Walk:
             value = attributes[name]
             if not complete and contents.is_transient(name, value):
                 continue
+            if owner:
+                self.name_part(f"{name} of {owner}", contents.encode_constant(name, value))
             content, substance = self._digest_separately(functools.partial(self.visit, value))
             # The first call fills the empty caches of a library, so they must not count.
             if complete or substance:

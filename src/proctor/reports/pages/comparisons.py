@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from proctor.comparison.compare import describe_target_change
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
 from proctor.records.comparison import Comparison
@@ -110,7 +111,8 @@ def _describe_targets(a: RunMetadata, b: RunMetadata) -> tuple[str, str]:
     facts = [(run.target.name, _find_address(run), run.provenance.code) for run in (a, b)]
     differences = [pair for pair in zip(*facts, strict=True) if all(pair) and pair[0] != pair[1]]
     if not differences:
-        text = f"the code of {a.target.name}, or code and constants that it uses"
+        code = f"the code of {a.target.name}, or code and constants that it uses"
+        text = describe_target_change(b, a) or code
         return text, text
     text_a, text_b = (", ".join(texts) for texts in zip(*differences, strict=True))
     return text_a, text_b
