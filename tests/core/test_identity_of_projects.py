@@ -310,13 +310,15 @@ NAMED_CHANGES = {
 
 @each_row("case", NAMED_CHANGES)
 def test_a_change_is_named(case: str, looks: dict[str, list[Look]]) -> None:
-    before, _, after = (TargetSpec("answer", "function", *look) for look in looks[case])
+    before, _, after = (TargetSpec("answer", "function", look[0], parts=look[2]) for look in looks[case])
     assert after.describe_change(before) == NAMED_CHANGES[case]
 
 
 def test_nearly_every_change_is_named(looks: dict[str, list[Look]]) -> None:
     """For the rest, a message can name only the whole target."""
-    specs = {case: [TargetSpec("answer", "function", *look) for look in looks[case]] for case in CHANGES}
+    specs = {
+        case: [TargetSpec("answer", "function", look[0], parts=look[2]) for look in looks[case]] for case in CHANGES
+    }
     unnamed = [case for case, (before, _, after) in specs.items() if not after.describe_change(before)]
     assert unnamed == ["the description of a pydantic field"]
 
