@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.numeric.other_languages import Scale, read_scale, replace_minus_words, skip_percent_word
 
 _SMALL = {
@@ -264,6 +265,7 @@ _POSSIBLE_BOUND = re.compile(
     re.IGNORECASE,
 )
 _BOUND_REACH = 40
+_VALUE_UP_TO = load_patterns("numeric", "phrases.yaml")["value_up_to"]
 # Nothing that changes a number follows it: no word, unit or operator.
 _PLAIN_END = re.compile(r"\s*+(?:[^\w!°\\√*·-]|\d|\Z)")
 _BELOW_ZERO = re.compile(r"\s*(?:°\s?[CF]?|degrees?(?:\s+(?:Celsius|Fahrenheit))?)?\s+below\s+(?:zero|freezing)")
@@ -454,7 +456,8 @@ def _find_other_readings(match: re.Match[str], value: Fraction, scaled: Fraction
 def _categorize(text: str, start: int, end: int, may_be_bound: bool) -> Category:
     if text.endswith(_ROOTS, max(0, start - 6), start) or _SYMBOL.match(text, end):
         return "expression"
-    return "bound" if may_be_bound and _BOUND.search(text[max(0, start - _BOUND_REACH) : start]) else "number"
+    before = text[max(0, start - _BOUND_REACH) : start] if may_be_bound else ""
+    return "bound" if _BOUND.search(before) and not _VALUE_UP_TO.search(before) else "number"
 
 
 def _read_digits(written: str, decimal: Decimal) -> tuple[Fraction, tuple[Fraction, ...]]:
