@@ -199,6 +199,24 @@ def find_changed_entities(
     return changes
 
 
+def find_added_names(words: Sequence[Word], new: Collection[Word], near: Sequence[Sequence[Word]]) -> list[str]:
+    """Return the new names after a preposition, such as "in Prague", if the passages have no other name instead."""
+    index = index_words(words)
+    if any(word.kind == "name" and word.text not in index for part in near for word in part):
+        return []
+    return [
+        group[-1].original
+        for start, group in _group_names(words)
+        if start and words[start - 1].text in load_roles()["placing"] and all(word in new for word in group)
+    ]
+
+
+def may_be_described(words: Sequence[Word], near: Sequence[Sequence[Word]]) -> bool:
+    """Return True if the passages have a word that may stand for a name, and the sentence does not: "the capital"."""
+    index = index_words(words)
+    return any(word.text in load_roles()["unnamed"] and word.text not in index for part in near for word in part)
+
+
 def _group_names(words: Sequence[Word]) -> list[tuple[int, list[Word]]]:
     groups: list[tuple[int, list[Word]]] = []
     for index, word in enumerate(words):
