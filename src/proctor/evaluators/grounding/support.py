@@ -42,7 +42,6 @@ from proctor.evaluators.grounding.features import (
     find_exchanged_roles,
     has_same_roles,
     join_split_numbers,
-    may_be_described,
     measure_ending,
     measure_names,
     measure_numbers,
@@ -108,8 +107,7 @@ _EMPTY_KINDS = ("function", "speaker")
 _MIN_NAME_LETTERS = 3
 _ORDINARY_END = re.compile(r"(?:(?<![suia])s|\w{3}(?:ing|ed|ly))\Z")
 _CONTINUATIONS = frozenset({"but", "that", "because", "however"})
-_PREFIX_LETTERS = 3
-_MAX_ACRONYM_LETTERS = 6
+_PREFIX_LETTERS, _MAX_ACRONYM_LETTERS = 3, 6
 
 
 class GroundingScorer:
@@ -527,11 +525,9 @@ def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
         # The changed word may be the only one that differs.
         is_nearly_same = sum(word.kind == "content" for word in missing) <= 1
         clashes = _find_clashes(lookup, near) if is_near or is_nearly_same else find_exchanged_numbers(words, near)
-        if not is_near and not _is_bare(words):
-            return clashes, []
         new = [word for word in missing if not lookup.context_index.find_passages(word)]
-        added = [] if may_be_described(words, near) else find_added_names(words, new, near)
-        return clashes, find_changed_entities(words, missing, near) + added
+        changed = [*find_changed_entities(words, missing, near), *find_added_names(words, new, near, is_certain=True)]
+        return clashes, changed if is_near or _is_bare(words) else []
     near = [passage.words for passage in lookup.context_index.find_window(words)]
     units = find_units(words)
     compared = [word for word in words if word not in units]

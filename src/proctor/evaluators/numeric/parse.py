@@ -265,7 +265,6 @@ _POSSIBLE_BOUND = re.compile(
     re.IGNORECASE,
 )
 _BOUND_REACH = 40
-_VALUE_UP_TO = load_patterns("numeric", "phrases.yaml")["value_up_to"]
 # Nothing that changes a number follows it: no word, unit or operator.
 _PLAIN_END = re.compile(r"\s*+(?:[^\w!°\\√*·-]|\d|\Z)")
 _BELOW_ZERO = re.compile(r"\s*(?:°\s?[CF]?|degrees?(?:\s+(?:Celsius|Fahrenheit))?)?\s+below\s+(?:zero|freezing)")
@@ -457,7 +456,8 @@ def _categorize(text: str, start: int, end: int, may_be_bound: bool) -> Category
     if text.endswith(_ROOTS, max(0, start - 6), start) or _SYMBOL.match(text, end):
         return "expression"
     before = text[max(0, start - _BOUND_REACH) : start] if may_be_bound else ""
-    return "bound" if _BOUND.search(before) and not _VALUE_UP_TO.search(before) else "number"
+    is_bound = _BOUND.search(before) and not load_patterns("numeric", "phrases.yaml")["value_up_to"].search(before)
+    return "bound" if is_bound else "number"
 
 
 def _read_digits(written: str, decimal: Decimal) -> tuple[Fraction, tuple[Fraction, ...]]:

@@ -72,8 +72,6 @@ _SIZES: dict[str, tuple[str, float]] = {
 # The kind of a difference that may only be one of words: "did not sail", "was cancelled".
 DOUBT = "doubt"
 _EXCEPTIONS = frozenset({"except", "excepting", "excluding", "besides"})
-_EXCEPTIONS_OF_TEXTS = load_patterns("text", "exceptions.yaml")
-_ONLY = re.compile(_EXCEPTIONS_OF_TEXTS["only"].pattern, re.IGNORECASE)
 
 
 class Difference(NamedTuple):
@@ -104,7 +102,9 @@ def find_difference(output: str, reference: str) -> Difference | None:
         return None
     if exception := find_other_exception(output, reference):
         return exception
-    output, reference = (_ONLY.sub("only", text) for text in (output, reference))
+    output, reference = (
+        load_patterns("text", "exceptions.yaml")["only"].sub("only", text) for text in (output, reference)
+    )
     outputs, references = _split(output), _split(reference)
     # A few words in a longer text are compared as an excerpt.
     if not references or (len(references) == 1 and _is_phrase(references[0], outputs)):
@@ -132,12 +132,13 @@ def _count_shared(left: frozenset[str], right: frozenset[str]) -> float:
 def find_other_exception(output: str, reference: str) -> Difference | None:
     """Return an exception that only one of two texts makes: "all but Saturn", "all of them, including Saturn"."""
     sides = " ".join(output.lower().split()), " ".join(reference.lower().split())
+    patterns = load_patterns("text", "exceptions.yaml")
     # In a longer text, another sentence may make the exception.
     is_short = all(len(split_sentences(text)) == 1 for text in (output, reference))
     for side, other in (sides, sides[::-1]):
-        for match in _EXCEPTIONS_OF_TEXTS["exception"].finditer(side):
+        for match in patterns["exception"].finditer(side):
             inclusion = _find_inclusion(other, match["head"])
-            is_shared = bool(_EXCEPTIONS_OF_TEXTS["exception"].search(other))
+            is_shared = bool(patterns["exception"].search(other))
             if not inclusion and (is_shared or not is_short or not _share_universal(side, other)):
                 continue
             kind = "word" if inclusion or not _has_text(match["head"], other) else DOUBT
@@ -148,12 +149,12 @@ def find_other_exception(output: str, reference: str) -> Difference | None:
 
 
 def _find_inclusion(text: str, head: str) -> str:
-    matches = _EXCEPTIONS_OF_TEXTS["inclusion"].finditer(text)
+    matches = load_patterns("text", "exceptions.yaml")["inclusion"].finditer(text)
     return next((match[0] for match in matches if are_related(match["head"] or match["before"], head)), "")
 
 
 def _share_universal(text: str, other: str) -> bool:
-    words, others = (set(_EXCEPTIONS_OF_TEXTS["universal"].findall(side)) for side in (text, other))
+    words, others = (set(load_patterns("text", "exceptions.yaml")["universal"].findall(side)) for side in (text, other))
     return not words.isdisjoint(others)
 
 
