@@ -132,6 +132,23 @@ def test_texts_that_are_not_prose_are_skipped(output: Any) -> None:
             "SELECT name, COUNT(*)\nFROM visits\nWHERE year > 2020 AND town = 'Oslo'\nGROUP BY name;",
             "it is program code",
         ),
+        *(
+            (line, "it is program code")
+            for line in (
+                "for (let i = 0; i < n; i++) { total += xs[i]; }",
+                "const total = xs.reduce((a, b) => a + b, 0);",
+                "for (const x of xs) sum += x;",
+                "if (a === b) return true;",
+                "function add(a, b) { return a + b; }",
+                "xs.sort((a, b) => a - b);",
+                "let sum = 0; for (const x of xs) { sum += x; } return sum;",
+                "class A extends B {}",
+                "fn add(a: i32, b: i32) -> i32 { a + b }",
+                "int add(int a, int b) { return a + b; }",
+                "x = [i for i in range(10)]",
+                "return a if a > b else b",
+            )
+        ),
         ('package main\n\nfunc main() {\n\tfmt.Println("This is the end of the list")\n}', "it is program code"),
         ("all: build\n\tcp the.bin /srv\n\nbuild:\n\tcc -o the.bin the.c", "it is program code"),
         (
@@ -160,6 +177,9 @@ def test_code_markup_and_data_are_skipped(text: str, reason: str) -> None:
         "breakfast:\n- We had eggs and a lot of bread with them.\n- They had the soup of the day.\n- It was good.",
         "We sold bread to the people of the town &\nthe tea that we drank with them was hot &\nit was good to us.",
         "ingredients:\n\tTwo eggs of the farm\n\tA cup of the milk\n\tSome flour from the mill",
+        "Let me explain it; the loop runs for each item (in turn), and it adds the value to the total.",
+        "Let x be the price of a book. Then x = 5 because the total is 10 and there are two of them.",
+        "For each item (let us call it i), we add its value to the total. If i < n, we do it again.",
         "FROM Berlin\nTake the train to Rome in the morning.\nADD a coat to your bag, because it is cold.",
     ],
 )

@@ -40,6 +40,28 @@ ROWS: list[dict[str, Any]] = yaml.safe_load(Path(similarity_near_misses.FILE).re
         ("The young clerk sued a bank.", "A bank sued the young clerk.", "the roles are exchanged"),
         ("A grey van hit the school bus.", "The school bus hit a grey van.", "the roles are exchanged"),
         ("Eve was paid by an agent.", "An agent was paid by Eve.", "the roles are exchanged"),
+        ("All of them but Io", "All of them including Io", "another word: 'but io', not 'including io'"),
+        ("Everyone came, Tom included.", "Everyone but Tom came.", "another word: 'tom included', not 'but tom'"),
+        (
+            "All planets were visited.",
+            "All planets but Mars were visited.",
+            "another word: 'no exception', not 'but mars'",
+        ),
+        (
+            "It opens every day except Sunday.",
+            "It opens every day.",
+            "another word: 'except sunday', not 'no exception'",
+        ),
+        (
+            "Any tea other than mint is free.",
+            "Any tea, even mint, is free.",
+            "another word: 'other than mint', not 'even mint'",
+        ),
+        (
+            "It costs 9 euros excluding tax.",
+            "It costs 9 euros including tax.",
+            "another word: 'excluding tax', not 'including tax'",
+        ),
         ("We meet at 3 pm today.", "We meet at 3 am today.", "another time: 'p.m.', not 'a.m.'"),
     ],
 )
@@ -55,6 +77,12 @@ def test_a_changed_fact_is_named(output: str, reference: str, explanation: str) 
         ("It cost about 3.1 million dollars.", "It cost 3.14 million dollars."),
         ("The cat was chased by the dog.", "The dog chased the cat."),
         ("Cats and dogs are animals.", "Dogs and cats are animals."),
+        ("Everyone but Tom came.", "Everyone came except for Tom."),
+        ("It sells all fruit with the exception of figs.", "It sells all fruit but figs."),
+        ("All students passed but Tom was late.", "All students passed, and Tom was late."),
+        ("Nobody but Tom came.", "Only Tom came."),
+        ("The food was good but expensive.", "The food was good and expensive."),
+        ("Owls are all but extinct.", "Owls are nearly extinct."),
         ("Yesterday the clerk called a doctor.", "The clerk called a doctor yesterday."),
         ("Lima is the capital of Peru.", "The capital of Peru is Lima."),
         ("On Friday the bar closes at six.", "At six the bar closes on Friday."),
@@ -123,6 +151,12 @@ def test_the_rules_find_most_changes_and_leave_paraphrases_alone() -> None:
     assert len(changed) > 200
     assert sum(item is not None for item in changed) >= 0.9 * len(changed)
     assert sum(item is not None for item in same) <= 0.05 * len(same)
+
+
+def test_an_excerpt_with_an_exception_is_another_answer() -> None:
+    """The output contains the reference, and takes something out of it."""
+    score = semantic_similarity()("All of them but Saturn", "All of them")
+    assert (score.passed, score.reason[:48]) == (False, "another word: 'but saturn', not 'no exception'; ")
 
 
 def test_a_changed_fact_lowers_the_value_below_the_default() -> None:

@@ -349,7 +349,6 @@ UNDECIDED: list[tuple[str, tuple[float, ...]]] = [
     ("The length is 15 cm and the width is 6 cm.", (15, 6)),
     ("Ava gets 24 candies, Ben gets 16.", (24, 16)),
     ("Quindi Marco ha 18 caramelle.", (18,)),
-    ("Sam saves $15 a week. In 10 weeks that adds up to $150.", (150,)),
     ("Your flight leaves at 9:40 and takes 2 hours, so you land at 11:40.", (9, 2)),
     ("To make 36 cupcakes you need 3 batches.", (3,)),
     ("He bought 5 shirts for $20 each and paid $100 altogether.", (100,)),
@@ -420,6 +419,15 @@ UNDECIDED: list[tuple[str, tuple[float, ...]]] = [
     ("The path is 8 miles long. That's about 13 km.", (8, 13)),
     ("The class needs 36 pencils. This means 3 packs.", (36, 3)),
     ("There are 21 plums left. So each of them could take 7.", (21, 7)),
+    ("She has 5 more than Ida.", (5, 6, 12)),
+    ("Tom is 3 years older than Ann.", (3, 12)),
+    ("It costs 5 dollars more than the chair.", (5, 30)),
+    ("She has 3 times as many marbles as Tom.", (3, 12)),
+    ("Ida has 7. She has 5 more than Ida.", (5, 7, 12)),
+    ("You can add up to 12 items.", (12,)),
+    ("It takes up to 12 minutes.", (12,)),
+    ("She brings up to 12 friends.", (12,)),
+    ("It holds up to 12 people.", (12,)),
 ]
 # Numbers that the text does not state as its answer.
 UNSTATED: list[tuple[str, float]] = [

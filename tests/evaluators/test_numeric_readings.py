@@ -27,6 +27,32 @@ MARKED = [
     ('Here it is:\n```json\n{"steps": 3, "result": {"value": 42, "unit": "kg"}}\n```', 42, 3),
     ("{'final_answer': '1,042', 'tokens': 7}", 1042, 7),
 ]
+# Sums, roundings, recounts, chosen letters and differences: the number that a phrase states, and another one.
+PHRASES = [
+    ("The parts add up to 12.", 12, 11),
+    ("5 and 7 adds up to 12", 12, 5),
+    ("It sums up to 12.", 12, 13),
+    ("The bill comes up to $12.", 12, 13),
+    ("That brings the total up to 12.", 12, 13),
+    ("Rounded up to the nearest ten it is 130.", 130, 10),
+    ("Rounded to the nearest 10, it is 130.", 130, 10),
+    ("We round it up to 13 buses.", 13, 12),
+    ("The answer is 144. Let me recount: 132.", 132, 144),
+    ("That gives 144. Hmm, let me recount: 12 rows of 11, so it is 132.", 132, 144),
+    ("144. Counting again: 132.", 132, 144),
+    ("It should be 43. I'll count again to be sure: yes.", 43, 42),
+    ("She bought 8 packs of 6 and gave some away. All told, 57.", 57, 6),
+    ("A is 20, B is 10, C is 30, so the correct choice is B", 10, 30),
+    ("Option A is 10 and option B is 20. The correct answer is B.", 20, 10),
+    ("A is 10, B is 20, so A + B = 30.", 30, 20),
+    ("There are 5 students taller than Tom.", 5, 6),
+    ("So Ann has 5 more apples than Bob.", 5, 12),
+    ("Ann has 12 - 7 = 5 more apples than Bob.", 5, 12),
+    ("She has 12 apples, 5 more than Ida.", 12, 5),
+    ("She needs 5 more apples.", 5, 6),
+    ("There were 36 birds - 30 birds = 6 more pink birds than white birds.", 6, 30),
+    ("Sam saves $15 a week. In 10 weeks that adds up to $150.", 150, 15),
+]
 # Outputs with two numbers of which neither is marked.
 OPEN = [
     ("La réponse est 12. C'est 3 de plus.", 12, 3),
@@ -63,6 +89,12 @@ WITHOUT_ANSWER = [
 def test_a_marked_number_decides_whatever_is_expected(text: str, answer: int, other: float) -> None:
     assert numeric_answer(text, answer).passed is True, numeric_answer(text, answer).reason
     assert numeric_answer(text, other).passed is False, numeric_answer(text, other).reason
+
+
+@each_row(("text", "answer", "other"), PHRASES)
+def test_a_phrase_that_states_a_number_decides(text: str, answer: int, other: int) -> None:
+    assert numeric_answer(text, answer).passed is True, numeric_answer(text, answer).reason
+    assert numeric_answer(text, other).passed is not True, numeric_answer(text, other).reason
 
 
 @each_row(("text", "one", "other"), OPEN)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import json
 import os
 import sys
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pydantic
@@ -132,7 +134,13 @@ def test_places_count_the_lines_of_the_fence() -> None:
         (["\ud800"], "0: a lone surrogate is not a character"),
         ([object()], "0: an object of type object cannot be written as JSON"),
         ((1, ("x",)), ""),
-        ([date(2024, 2, 29), Decimal("0.5")], ""),
+        ([date(2024, 2, 29)], "0: JSON has no date"),
+        ({"price": Decimal("0.5")}, "price: JSON has no Decimal"),
+        (datetime(2024, 2, 29, tzinfo=UTC), "JSON has no datetime"),
+        ({"id": UUID(int=1)}, "id: JSON has no UUID"),
+        ({"color": enum.Enum("Color", ["RED"]).RED}, "color: JSON has no Color"),
+        ({"color": enum.StrEnum("Color", ["RED"]).RED}, ""),
+        (dataclasses.make_dataclass("Order", ["prices"])([Decimal("0.5")]), ""),
         ({3, 4}, "JSON has no set"),
         ({"tags": [{"b"}]}, "tags.0: JSON has no set"),
         ([frozenset[int]()], "0: JSON has no frozenset"),

@@ -127,10 +127,11 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """Passes if no tool call failed, or if no tool was called.
 
     A `ToolCall` failed if it has an `error`, or if its result (data or JSON) shows it: `success` or `ok` is False,
-    `is_error` is True, it has an `error`, or a failed `status` (or an HTTP status from 400) with nothing but a message.
-    A result text that starts like an error ("Error:", "ValueError:", "HTTP 500", a traceback) or is only an error
-    message ("Permission denied") counts as a failure too; this is a convention and can be wrong, and `words=False`
-    turns it off. A result that may be an error ("Failed to …", a failed `status` among other data) is skipped, and so
+    `is_error` is True, it has an `error`, an exit code other than 0, or a failed `status` (or an HTTP status from 400)
+    with nothing but a message. A result text that starts like an error ("Error:", "ValueError:", "HTTP 500", "curl: (7)
+    …", a traceback) or is only an error message ("Permission denied", "Killed") counts as a failure too; this is a
+    convention and can be wrong, and `words=False` turns it off. A result that may be an error ("Failed to …", a failed
+    `status` among other data, output that ends with a traceback, exit code 1 with an empty stderr) is skipped, and so
     is a call whose arguments are not valid JSON. Tool calls of your own types, objects and mappings alike, are read in
     the same way, and by their `status`. A call without any such information is an error.
 

@@ -26,7 +26,7 @@ _TOOL_NAMES = ("tool_name", "tool")
 _ARGUMENTS = ("arguments", "params", "args", "input", "tool_input")
 _OUTCOMES = ("success", "ok", "is_error", "isError", "error")
 _HTTP_CODES = ("status_code", "statusCode", "http_status", "status", "code")
-_EXIT_CODES = ("exit_code", "exitCode", "returncode")
+_EXIT_CODES = ("exit_code", "exitCode", "returncode", "return_code", "returnCode", "exit_status", "exitStatus")
 # The fields beside the status of a result that reports an error; with other fields, it may be the status of its data.
 _REPORT_FIELDS = frozenset(
     ("message", "msg", "reason", "detail", "details", "description", "type", "errors", "tool", "tool_name", "timestamp",
@@ -41,6 +41,8 @@ _STATUSES = {
 _MAX_LINE = 300
 # A longer result is more than an error message.
 _MAX_MESSAGE = 160
+# A traceback that ends a result starts in its last characters.
+_MAX_TRACEBACK = 5_000
 _TOOL_NAME = re.compile(r"[^\W\d](?:[\w.:/-]*\w)?")
 
 SessionCheck = Callable[..., Score]
@@ -182,13 +184,24 @@ def _read_result(result: Any, read_error_texts: bool) -> Iterator[Outcome]:
         yield from _read_outcomes(data)
         yield from _read_result_status(data)
     elif read_error_texts and text:
-        line = text[:_MAX_LINE].splitlines()[0]
-        patterns = load_patterns("tool_failures.yaml")
-        is_message = len(text.rstrip()) <= _MAX_MESSAGE and patterns["message"].fullmatch(text.rstrip())
-        if is_message or patterns["failure"].match(line):
-            yield False, f"its result starts with {preview(line)}"
-        elif patterns["doubtful"].match(line):
-            yield None, f"its result starts with {preview(line)}"
+        yield from _read_error_text(text.rstrip())
+
+
+def _read_error_text(text: str) -> Iterator[Outcome]:
+    """Yield a failure or a doubt if a text starts or ends like an error message."""
+    patterns = load_patterns("tool_failures.yaml")
+    line = text[:_MAX_LINE].splitlines()[0]
+    is_about = patterns["about"].match(line) is not None
+    is_message = len(text) <= _MAX_MESSAGE and patterns["message"].fullmatch(text)
+    is_command = patterns["command"].match(line)
+    if patterns["failure"].match(line) or ((is_message or is_command) and not is_about):
+        yield False, f"its result starts with {preview(line)}"
+    elif is_command or patterns["doubtful"].match(line):
+        yield None, f"its result starts with {preview(line)}"
+    last = text[-_MAX_LINE:].splitlines()[-1]
+    has_traceback = "\nTraceback (most recent call last):" in text[-_MAX_TRACEBACK:] and patterns["failure"].match(last)
+    if last != line and (has_traceback or (patterns["command"].match(last) and not patterns["about"].match(last))):
+        yield None, f"its result ends with {preview(last)}"
 
 
 def _decode_outcome(text: str) -> Mapping[str, Any] | None:
@@ -250,11 +263,18 @@ def _read_result_status(data: Any) -> Iterator[Outcome]:
             is_report = data.keys() <= _REPORT_FIELDS or (message and field not in ("status", "code"))
             yield (False if is_report else None), message or f"{field} is {code}"
     for field in _EXIT_CODES:
-        # Some programs answer with their exit code.
-        if isinstance(code := data.get(field), int) and code:
-            yield None, f"{field} is {code}"
+        if (code := _read_exit_code(data.get(field))) is not None:
+            # Some programs, such as grep and diff, answer with exit code 1 and report no error.
+            is_answer = code == 1 and not data.get("stderr", True)
+            yield (None if is_answer else code == 0), f"{field} is {code}" if code else ""
     if (errors := data.get("errors")) and isinstance(errors, list):
         yield (None if data.get("data") else False), f"errors is {preview(errors)}"
+
+
+def _read_exit_code(value: Any) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,10}", value.strip()):
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _get_message(data: Any, default: str) -> str:

@@ -25,6 +25,7 @@ from proctor.evaluators.grounding.support import (
     check_grounding,
 )
 from proctor.evaluators.tokenizer import split_words
+from tests.tables import each_row
 
 CONTEXT = "The ferry to Bergen leaves at 7 in the morning. It does not carry cars."
 
@@ -96,6 +97,52 @@ def test_a_negation_elsewhere_in_the_context_supports_nothing() -> None:
     assert denied.changes == ("not capital",)
     (message,) = grounded("It was not destroyed.", *context).sentences
     assert (message.changes, message.features.coverage) == ((), 1.0)
+
+
+@each_row(
+    ("context", "text", "changes"),
+    [
+        ("The museum opened in 1998.", "The museum opened in Prague in 1998.", ("Prague",)),
+        ("The firm opened a new office.", "The firm opened a new office in Prague.", ("Prague",)),
+        ("The bridge was built in 1902.", "The bridge was built by Dahl in 1902.", ("Dahl",)),
+        ("The museum in Prague opened in 1998.", "The museum opened in Prague in 1998.", ()),
+        ("They met in the United States.", "They met in the US.", ()),
+    ],
+)
+def test_a_place_or_person_that_the_context_never_names_is_added(context: str, text: str, changes: Any) -> None:
+    (sentence,) = grounded(text, context).sentences
+    assert sentence.changes == changes
+
+
+def test_a_name_for_a_place_that_the_context_describes_is_a_doubt() -> None:
+    (sentence,) = grounded("The museum opened in Prague in 1998.", "The museum opened in the city in 1998.").sentences
+    assert (sentence.changes, sentence.doubts) == ((), ("the context does not mention Prague",))
+
+
+@each_row(
+    ("context", "text", "is_exchanged"),
+    [
+        ("We sell a lamp for 25 and a chair for 40.", "The lamp costs 40, the chair 25.", True),
+        ("We sell a lamp for 25 and a chair for 40.", "The lamp costs 25, the chair 40.", False),
+        ("lamp 25, chair 40", "The lamp costs $40, the chair $25.", True),
+        ("lamp 25, chair 40", "The lamp costs $25, the chair $40.", False),
+        ("The lamp is 25 dollars, the chair sells for 40 dollars.", "A chair is 25 dollars, a lamp is 40.", True),
+        ("The blue team scored 5 goals; the red team got 3.", "The red team scored 5 goals and the blue team 3.", True),
+        (
+            "The blue team scored 5 goals; the red team got 3.",
+            "The red team scored 3 goals and the blue team 5.",
+            False,
+        ),
+        ("Room B holds 50 people, room A 30.", "Room A holds 30 people and room B 50.", False),
+        ("Tickets: 12 for adults, 6 for children.", "Adults pay 6, children pay 12.", True),
+        ("Tickets: 12 for adults, 6 for children.", "12 is the price for adults; children pay 6.", False),
+        ("Bob, aged 40, is married to Ann, who is 30.", "Ann is 30 and Bob is 40.", False),
+    ],
+)
+def test_numbers_that_belong_to_each_other_are_exchanged(context: str, text: str, is_exchanged: bool) -> None:
+    """The words between a thing and its number may be other ones."""
+    (sentence,) = grounded(text, context).sentences
+    assert any("(exchanged)" in change for change in sentence.changes) is is_exchanged
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Set
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from math import isfinite
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from proctor.evaluators.formats.format_error import FormatError, make_error_at
 from proctor.evaluators.score_conversion import preview
@@ -33,6 +37,8 @@ _MISTAKES = (
 _MAX_DUPLICATES = 20
 # Values that are not replaced by what a codec would write for them.
 _LEAVES = (str, int, float, Set, bytes, bytearray, memoryview, type(None))
+# JSON has no such values; the codec of an object with fields writes them as strings.
+_PYTHON_VALUES = (date, time, timedelta, Decimal, UUID, Enum)
 _FIELDS = ("__struct_fields__", "__dataclass_fields__", "model_fields")
 _ODD_KEYS = (tuple, bytes, Set)
 
@@ -155,7 +161,9 @@ def _explain_leaf(item: Any) -> str:
         return f"JSON has no keys of type {item.type_name}"
     if isinstance(item, float) and not isfinite(item):
         return f"JSON has no {item}"
-    if isinstance(item, Set | bytes | bytearray | memoryview):
+    if isinstance(item, (Set, bytes, bytearray, memoryview, *_PYTHON_VALUES)) and not isinstance(
+        item, str | int | float
+    ):
         return f"JSON has no {type(item).__name__}"
     if isinstance(item, str) and SURROGATE.search(item):
         return LONE_SURROGATE
@@ -173,13 +181,15 @@ def _get_fields(item: Any) -> dict[str, Any]:
 def _list_leaves(data: Any) -> Iterator[tuple[str, Any]]:
     """Yield every value without children, with its path; an object that JSON can only describe counts as one value.
 
-    Other types that a codec writes as JSON are replaced by their JSON.
+    Other types that a codec writes as JSON are replaced by their JSON; dates and the like only in objects with fields.
     """
-    pending: list[tuple[str, Any]] = [("", data)]
+    pending: list[tuple[str, Any, bool]] = [("", data, False)]
     while pending:
-        path, item = pending.pop()
-        if not isinstance(item, (dict, list, tuple, *_LEAVES)):
-            item = _get_fields(item) or codec.to_plain(item)
+        path, item, has_codec = pending.pop()
+        if not isinstance(item, (dict, list, tuple, *_LEAVES)) and (has_codec or not isinstance(item, _PYTHON_VALUES)):
+            fields = _get_fields(item)
+            has_codec = has_codec or bool(fields)
+            item = fields or codec.to_plain(item)
         if isinstance(item, dict) and item.keys() != {"$repr", "$type"}:
             yield from ((path, _OddKey(type(key).__name__)) for key in item if isinstance(key, _ODD_KEYS))
             children = item.items()
@@ -188,4 +198,4 @@ def _list_leaves(data: Any) -> Iterator[tuple[str, Any]]:
         else:
             yield path, item
             continue
-        pending += [(f"{path}.{key}" if path else str(key), child) for key, child in children]
+        pending += [(f"{path}.{key}" if path else str(key), child, has_codec) for key, child in children]

@@ -23,6 +23,8 @@ _MIN_BASE_LETTERS = 4
 _MAX_OPPOSITES = 20
 # Among more numbers, some sum is equal to any number by chance.
 _MAX_OPERANDS = 20
+# A number belongs to one of this many content words next to it.
+_MAX_NOUNS = 4
 _FACTORS = {
     "half": Fraction(1, 2), "quarter": Fraction(1, 4), "twice": Fraction(2), "double": Fraction(2),
     "triple": Fraction(3), "tenfold": Fraction(10),
@@ -336,35 +338,63 @@ def _are_opposite(left: str, right: str) -> bool:
     return False
 
 
-def find_exchanged_numbers(sentence: Sequence[Word], passage: Sequence[Word]) -> tuple[str, str] | None:
-    """Return two numbers that have changed places: "8% of adults, 9% of children", "9% of adults, 8% of children"."""
-    exchange, units = None, {number: unit for number, unit, _ in _find_units(sentence)}
-    for nouns, others in itertools.product(_list_number_nouns(sentence), _list_number_nouns(passage)):
-        for left, right in itertools.combinations(sorted(nouns.keys() & others.keys()), 2):
-            if are_related(nouns[left], nouns[right]) or units[left] != units[right]:
-                continue
-            # A year may move to the start of its sentence; it never changes places with a count.
-            if (_YEAR.fullmatch(left) is None) != (_YEAR.fullmatch(right) is None):
-                continue
-            if are_related(nouns[left], others[left]) and are_related(nouns[right], others[right]):
-                return None
-            if are_related(nouns[left], others[right]) and are_related(nouns[right], others[left]):
-                exchange = left, right
-    return exchange
+def find_exchanged_numbers(sentence: Sequence[Word], passages: Sequence[Sequence[Word]]) -> list[str]:
+    """Describe two numbers that have changed places: "8% of adults, 9% of children", "9% of adults, 8% of children".
+
+    Numbers belong to the content words next to them, or else to the nearest ones: "a lamp for 25", "the lamp costs 25".
+    """
+    # The numbers of two passages may be joined, so that only all of them tell which belongs to what.
+    passage = [word for part in passages for word in part]
+    units = {number: unit for number, unit, _ in _find_units(sentence)}
+    for count in (1, _MAX_NOUNS):
+        exchange, sides = None, (_list_number_nouns(side, count) for side in (sentence, passage))
+        for nouns, others in itertools.product(*sides):
+            common = sorted(nouns.keys() & others.keys())
+            for left, right in itertools.combinations(common[:_MAX_OPERANDS], 2):
+                if units[left] != units[right] and (count == 1 or (units[left] and units[right])):
+                    continue
+                # A year may move to the start of its sentence; it never changes places with a count.
+                if (_YEAR.fullmatch(left) is None) != (_YEAR.fullmatch(right) is None):
+                    continue
+                own, theirs = _separate(nouns[left], nouns[right]), _separate(others[left], others[right])
+                same, crossed = (
+                    [_are_same(a, b) for a, b in zip(own, other, strict=True)] for other in (theirs, theirs[::-1])
+                )
+                if all(same):
+                    return []
+                if all(crossed):
+                    exchange = left, right
+        if exchange:
+            return [f"{exchange[0]} and {exchange[1]} (exchanged)"]
+    return []
 
 
-def _list_number_nouns(sentence: Sequence[Word]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the content word after each number, and the one before it; numbers that occur twice are left out."""
+def _separate(left: Sequence[str], right: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words of each side that the other does not have."""
+    return [word for word in left if not _are_same([word], right)], [
+        word for word in right if not _are_same([word], left)
+    ]
+
+
+def _list_number_nouns(sentence: Sequence[Word], count: int) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the first content words after each number, and those before it; numbers that occur twice are left out.
+
+    Of one word before it, the first after the number before; of several, the last.
+    """
     places = [index for index, word in enumerate(sentence) if _is_number(word)]
     counts = Counter(sentence[place].text for place in places)
-    after, before = dict[str, str](), dict[str, str]()
+    after, before = dict[str, list[str]](), dict[str, list[str]]()
     for start, place, end in zip([-1, *places], places, [*places[1:], len(sentence)], strict=False):
         if counts[sentence[place].text] > 1:
             continue
         following = [word.text for word in sentence[place + 1 : end] if _is_noun(word)]
         preceding = [word.text for word in sentence[start + 1 : place] if _is_noun(word)]
-        after |= {sentence[place].text: following[0]} if following else {}
-        before |= {sentence[place].text: preceding[0]} if preceding else {}
+        # "30 people and room B 50": the people belong to the number before.
+        is_joined = start >= 0 and _is_noun(sentence[start + 1]) and sentence[start + 2].text in _CONJUNCTIONS
+        if len(preceding) > 1 and is_joined:
+            del preceding[0]
+        after |= {sentence[place].text: following[:count]} if following else {}
+        before |= {sentence[place].text: preceding[:1] if count == 1 else preceding[-count:]} if preceding else {}
     return after, before
 
 

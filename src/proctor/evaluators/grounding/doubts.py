@@ -10,7 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise, permutations
 
 from proctor.evaluators.grounding.contradictions import find_moved_numbers
-from proctor.evaluators.grounding.features import index_words, join_split_numbers, load_roles, measure_overlap
+from proctor.evaluators.grounding.features import (
+    find_added_names,
+    index_words,
+    join_split_numbers,
+    load_roles,
+    measure_overlap,
+)
 from proctor.evaluators.tokenizer import Word, are_related, split_words
 
 _MEANINGFUL = ("content", "name", "number")
@@ -36,6 +42,8 @@ def find_doubts(
     texts, parts = [text for text, _ in passages], [part for _, part in passages]
     if names := list(find_misplaced_names(words, parts, find_passages)):
         yield f"the context mentions {', '.join(names)} only in passages about something else"
+    if names := find_added_names(words, new, parts):
+        yield f"the context does not mention {', '.join(names)}"
     if mixed_fact := find_mixed_fact(words, texts):
         yield f"the context may have {mixed_fact[0]} for something else than {mixed_fact[1]}"
     if item := find_added_item(words, new):

@@ -199,6 +199,24 @@ def find_changed_entities(
     return changes
 
 
+def find_added_names(
+    words: Sequence[Word], new: Collection[Word], near: Sequence[Sequence[Word]], *, is_certain: bool = False
+) -> list[str]:
+    """Return the new names after a preposition, such as "in Prague", if the passages have no other name instead.
+
+    It is not certain that a name is new if the passages have a word that may stand for it: "the capital".
+    """
+    index, unnamed = index_words(words), load_roles()["unnamed"] if is_certain else frozenset[str]()
+    others = (word for part in near for word in part if word.text not in index)
+    if any(word.kind == "name" or word.text in unnamed for word in others):
+        return []
+    return [
+        group[-1].original
+        for start, group in _group_names(words)
+        if start and words[start - 1].text in load_roles()["placing"] and all(word in new for word in group)
+    ]
+
+
 def _group_names(words: Sequence[Word]) -> list[tuple[int, list[Word]]]:
     groups: list[tuple[int, list[Word]]] = []
     for index, word in enumerate(words):

@@ -35,6 +35,7 @@ from proctor.evaluators.grounding.doubts import find_doubts
 from proctor.evaluators.grounding.features import (
     Features,
     compute_logit,
+    find_added_names,
     find_antonyms,
     find_changed_entities,
     find_exchanged_participants,
@@ -84,8 +85,7 @@ WEIGHTS: Mapping[WordKind, float] = {
 }  # fmt: skip
 # The similarities at which a word gets some credit, and full credit.
 MIN_SIMILARITY, FULL_SIMILARITY = 0.25, 0.75
-# From this credit on, a word counts as supported.
-# Two objects of a verb may be the same thing from the second similarity.
+# From this credit on, a word counts as supported; two objects may be the same thing from the second similarity.
 MIN_CREDIT, MIN_ALIKE = 0.5, 0.4
 # From this share of common content words on, a sentence and its passages are about the same fact.
 MIN_OVERLAP = 0.6
@@ -107,8 +107,7 @@ _EMPTY_KINDS = ("function", "speaker")
 _MIN_NAME_LETTERS = 3
 _ORDINARY_END = re.compile(r"(?:(?<![suia])s|\w{3}(?:ing|ed|ly))\Z")
 _CONTINUATIONS = frozenset({"but", "that", "because", "however"})
-_PREFIX_LETTERS = 3
-_MAX_ACRONYM_LETTERS = 6
+_PREFIX_LETTERS, _MAX_ACRONYM_LETTERS = 3, 6
 
 
 class GroundingScorer:
@@ -525,8 +524,10 @@ def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
         is_near = measure_overlap(words, [word for part in near for word in part]) >= MIN_OVERLAP
         # The changed word may be the only one that differs.
         is_nearly_same = sum(word.kind == "content" for word in missing) <= 1
-        clashes = _find_clashes(lookup, near) if is_near or is_nearly_same else []
-        return clashes, find_changed_entities(words, missing, near) if is_near or _is_bare(words) else []
+        clashes = _find_clashes(lookup, near) if is_near or is_nearly_same else find_exchanged_numbers(words, near)
+        new = [word for word in missing if not lookup.context_index.find_passages(word)]
+        changed = [*find_changed_entities(words, missing, near), *find_added_names(words, new, near, is_certain=True)]
+        return clashes, changed if is_near or _is_bare(words) else []
     near = [passage.words for passage in lookup.context_index.find_window(words)]
     units = find_units(words)
     compared = [word for word in words if word not in units]
@@ -592,8 +593,7 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
         # Another passage may say it as the sentence does.
         if not has_same_roles(words, (index.passages[i].words for i in index.find_common(left, right)))
     ]
-    # The numbers of two passages may be joined, so that only all of them tell which belongs to what.
-    pairs_of_words += filter(None, [find_exchanged_numbers(words, passage)])
-    if not pairs_of_words:
+    numbers = find_exchanged_numbers(words, near)
+    if not pairs_of_words and not numbers:
         pairs_of_words += filter(None, (find_exchanged_comparison(words, part) for part in near))
-    return clashes + [f"{left} and {right} (exchanged)" for left, right in pairs_of_words]
+    return clashes + [f"{left} and {right} (exchanged)" for left, right in pairs_of_words] + numbers

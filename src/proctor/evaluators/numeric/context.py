@@ -9,17 +9,20 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from itertools import permutations
 from typing import Any, NamedTuple
 
 from proctor.evaluators.data_files import load_data, load_patterns
 from proctor.evaluators.language import explain_foreign, is_english_word, load_english_only_words, load_function_words
 from proctor.evaluators.numeric.other_languages import follows_range_word
-from proctor.evaluators.numeric.parse import Category, ParsedNumber, parse_word_numbers
+from proctor.evaluators.numeric.parse import Category, ParsedNumber, parse_numbers, parse_word_numbers
 from proctor.evaluators.score_conversion import preview
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
 # The start of a text shows its language.
 _MAX_CHARACTERS = 2_000
+# Only the last numbers are tried as the terms of a difference.
+_MAX_TERMS = 12
 # The share of English function words that needs no further check.
 _CLEARLY_ENGLISH = 0.2
 # The share of unknown words that an English text of more than a few words may have.
@@ -99,13 +102,9 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
         return number
     if _KILO.match(number.after):
         number = number._replace(alternatives=(*number.alternatives, number.value * 1000))
-    bound = _PHRASES["bound_before"].search(number.before)
-    # "5 min 42 sec" is not a bound.
-    if (bound and not re.search(r"\d\W*\Z", number.before[: bound.start()])) or _PHRASES["bound_after"].match(
-        number.after
-    ):
+    if _follows_bound(number.before) or _PHRASES["bound_after"].match(number.after):
         return number._replace(category="bound")
-    if doubt := _find_term(number) or _find_unread_sign(number):
+    if doubt := _find_term(number) or _find_difference(number, text) or _find_unread_sign(number):
         return number._replace(category="expression", doubt=doubt)
     variable = _PHRASES["variable_before"].search(number.before) or _PHRASES["variable_after"].match(number.after)
     if variable:
@@ -115,6 +114,14 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
         excerpt = f"{number.text}{variable[0]}" if is_after else f"{variable[0].lstrip()}{number.text}"
         return number._replace(category=category, text=excerpt)
     return _check_words(number, text)
+
+
+def _follows_bound(before: str) -> bool:
+    bound = _PHRASES["bound_before"].search(before)
+    # "5 min 42 sec" is not a bound.
+    if bound is None or re.search(r"\d\W*\Z", before[: bound.start()]):
+        return False
+    return _PHRASES["value_up_to"].search(before) is None
 
 
 def _is_factorial(number: ParsedNumber) -> bool:
@@ -141,6 +148,21 @@ def _find_term(number: ParsedNumber) -> str:
         return ""
     excerpt = f"{before[0].lstrip() if before else ''}{number.text}{after[0] if after else ''}"
     return f"{number.text} is only a part of the answer: {preview(excerpt)}"
+
+
+def _find_difference(number: ParsedNumber, text: str) -> str:
+    """Return why a number is only a difference or a ratio to something: "She has 5 more than Ida"; "" if it is not.
+
+    A difference or ratio that the text concludes, or computes from two of its numbers, is an answer.
+    """
+    difference = _PHRASES["difference_after"].match(number.after)
+    is_result = _PHRASES["turn"].search(number.before) or re.search(r"\d[^=\n]*=[\s$€£*_]*\Z", number.before)
+    if difference is None or number.is_percent or is_result:
+        return ""
+    values = {other.value for other in parse_numbers(text[-_MAX_CHARACTERS:], ".")[-_MAX_TERMS:]} - {number.value}
+    if any(number.value in (a - b, a / b if b else None) for a, b in permutations(values, 2)):
+        return ""
+    return f"{number.text} is only a part of the answer: {preview(number.text + difference[0])}…"
 
 
 def _find_unread_sign(number: ParsedNumber) -> str:

@@ -33,6 +33,7 @@ from proctor.evaluators.numeric.statements import (
     drop_details,
     find_chosen_label,
     find_failed_checks,
+    find_option_values,
     find_options,
     find_subject,
     is_computed,
@@ -104,10 +105,10 @@ def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
     rest = text[correction.end() :]
     later = _find_stated_answer(rest, decimal)
     if later.number is None:
-        if correction["weak"]:
+        if correction["weak"] or correction["recount"]:
             return answer
         return Answer(None, missing_reason="the output takes its answer back and gives no other number")
-    if answer.number is None:
+    if answer.number is None or correction["recount"]:
         return later
     if answer.number.value == later.number.value:
         return min(answer, later, key=lambda candidate: len(candidate.rivals))
@@ -143,6 +144,8 @@ def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
 
 def _read_chosen_option(text: str, options: dict[str, str], decimal: Decimal) -> Answer | None:
     """Return the number of the option that a text chooses from its list; None if it does not choose."""
+    if not options:
+        options, text = find_option_values(text)
     label = find_chosen_label(text, list(options)) if options else ""
     if not label:
         return None

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.numeric.other_languages import Scale, read_scale, replace_minus_words, skip_percent_word
 
 _SMALL = {
@@ -454,7 +455,9 @@ def _find_other_readings(match: re.Match[str], value: Fraction, scaled: Fraction
 def _categorize(text: str, start: int, end: int, may_be_bound: bool) -> Category:
     if text.endswith(_ROOTS, max(0, start - 6), start) or _SYMBOL.match(text, end):
         return "expression"
-    return "bound" if may_be_bound and _BOUND.search(text[max(0, start - _BOUND_REACH) : start]) else "number"
+    before = text[max(0, start - _BOUND_REACH) : start] if may_be_bound else ""
+    is_bound = _BOUND.search(before) and not load_patterns("numeric", "phrases.yaml")["value_up_to"].search(before)
+    return "bound" if is_bound else "number"
 
 
 def _read_digits(written: str, decimal: Decimal) -> tuple[Fraction, tuple[Fraction, ...]]:

@@ -71,6 +71,20 @@ def find_options(text: str) -> dict[str, str]:
     return {} if is_steps else options
 
 
+def find_option_values(text: str) -> tuple[dict[str, str], str]:
+    """Return the options that sentences give a value from A ("A is 10, B is 20"), and the text after them."""
+    items = list[re.Match[str]]()
+    for match in _PHRASES["option_value"].finditer(text):
+        if match["label"] == chr(ord("A") + len(items)):
+            items.append(match)
+    if len(items) < 2:
+        return {}, ""
+    ends = [*(item.start() for item in items[1:]), len(text)]
+    return {item["label"]: text[item.end() : end] for item, end in zip(items, ends, strict=True)}, text[
+        items[-1].end() :
+    ]
+
+
 def find_chosen_label(text: str, options: Sequence[str]) -> str:
     """Return the label of the option that a text chooses last, or "" if it chooses none."""
     label = ""

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.grounding.contradictions import find_opposites, find_replaced_words
 from proctor.evaluators.grounding.denials import find_denials
 from proctor.evaluators.grounding.features import load_antonyms, load_roles
@@ -99,6 +100,11 @@ def find_difference(output: str, reference: str) -> Difference | None:
     """Return the first difference between two English texts that have most of their words in common."""
     if fold(output) == fold(reference):
         return None
+    if exception := find_other_exception(output, reference):
+        return exception
+    output, reference = (
+        load_patterns("text", "exceptions.yaml")["only"].sub("only", text) for text in (output, reference)
+    )
     outputs, references = _split(output), _split(reference)
     # A few words in a longer text are compared as an excerpt.
     if not references or (len(references) == 1 and _is_phrase(references[0], outputs)):
@@ -121,6 +127,39 @@ def find_difference(output: str, reference: str) -> Difference | None:
 
 def _count_shared(left: frozenset[str], right: frozenset[str]) -> float:
     return len(left & right) / (min(len(left), len(right)) or 1)
+
+
+def find_other_exception(output: str, reference: str) -> Difference | None:
+    """Return an exception that only one of two texts makes: "all but Saturn", "all of them, including Saturn"."""
+    sides = " ".join(output.lower().split()), " ".join(reference.lower().split())
+    patterns = load_patterns("text", "exceptions.yaml")
+    # In a longer text, another sentence may make the exception.
+    is_short = all(len(split_sentences(text)) == 1 for text in (output, reference))
+    for side, other in (sides, sides[::-1]):
+        for match in patterns["exception"].finditer(side):
+            inclusion = _find_inclusion(other, match["head"])
+            is_shared = bool(patterns["exception"].search(other))
+            if not inclusion and (is_shared or not is_short or not _share_universal(side, other)):
+                continue
+            kind = "word" if inclusion or not _has_text(match["head"], other) else DOUBT
+            found = re.sub(r"^.*(?= but )", "", match[0]).strip(), inclusion
+            words = found if side is sides[0] else found[::-1]
+            return Difference(kind, *(word or "no exception" for word in words) if kind == "word" else words)
+    return None
+
+
+def _find_inclusion(text: str, head: str) -> str:
+    matches = load_patterns("text", "exceptions.yaml")["inclusion"].finditer(text)
+    return next((match[0] for match in matches if are_related(match["head"] or match["before"], head)), "")
+
+
+def _share_universal(text: str, other: str) -> bool:
+    words, others = (set(load_patterns("text", "exceptions.yaml")["universal"].findall(side)) for side in (text, other))
+    return not words.isdisjoint(others)
+
+
+def _has_text(word: str, text: str) -> bool:
+    return any(are_related(word, other) for other in re.findall(r"[\w'-]+", text))
 
 
 def find_other_number(output: str, reference: str) -> Difference | None:

@@ -16,11 +16,25 @@ from proctor.evaluators.grounding.denials import find_denials
 from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, explain_unreadable, find_symbols
 from proctor.evaluators.plain_values import to_plain
 from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.text.differences import DOUBT, Difference, find_difference, find_other_digits, find_other_number
+from proctor.evaluators.text.differences import (
+    DOUBT,
+    Difference,
+    find_difference,
+    find_other_digits,
+    find_other_exception,
+    find_other_number,
+)
 from proctor.evaluators.text.embedder_choice import EmbedderChoice
 from proctor.evaluators.text.negations import explain_other_negation
 from proctor.evaluators.text.similarity_value import SimilarityValue, get_ngrams, measure_similarity
-from proctor.evaluators.tokenizer import are_related, collect_texts, fold_case, load_english, split_words
+from proctor.evaluators.tokenizer import (
+    are_related,
+    collect_texts,
+    fold_case,
+    load_english,
+    split_sentences,
+    split_words,
+)
 from proctor.records import codec
 from proctor.records.score import Score
 
@@ -341,7 +355,11 @@ def _find_change(match: SimilarityMatch, answer: str, reference: str) -> Differe
         return None
     if explain_unreadable(f"{answer}\n{reference}"):
         return find_other_digits(match.excerpt or answer, reference)
-    return find_other_number(answer, reference) if match.excerpt else find_difference(answer, reference)
+    if not match.excerpt:
+        return find_difference(answer, reference)
+    # "All of them but Saturn" contains "all of them"; in a longer text, an exception may be to something else.
+    exception = find_other_exception(answer, reference) if len(split_sentences(answer)) == 1 else None
+    return exception or find_other_number(answer, reference)
 
 
 def _share_of_words(unknown_words: Collection[str], text: str) -> float:
