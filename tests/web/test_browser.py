@@ -389,6 +389,7 @@ def test_a_single_run_shows_whiskers_and_names_each_configuration(browser: Any, 
         assert re.match(r"In the only run of solo, pass rate: plain .*n = 3\); rag .*n = 3\)\.", page.inner_text("h1"))
         assert page.locator("[data-whisker]").count() == 2
         assert "The whiskers of a single point are its 95% interval." in page.inner_text("main")
+        assert "ring marks" not in page.inner_text("main")
         page = window.open(f"/#/runs/{run.run_id}/judges")
         assert "the judges “correct” and “second” contradict each other" in page.inner_text("h1")
         assert window.problems == []
@@ -436,7 +437,7 @@ def test_counts_of_results_open_the_samples_that_contain_them(browser: Any, tmp_
 
 
 def test_choices_stay_open_while_the_list_of_runs_changes(browser: Any, tmp_path: Path) -> None:
-    """A refresh of the list keeps the focus and the elements of the filters."""
+    """A new run is listed after seconds; this keeps the focus and the elements of the filters."""
     history = SQLiteHistory(tmp_path / "h.db")
     for name in ("first", "second"):
         evaluate(
@@ -456,7 +457,7 @@ def test_choices_stay_open_while_the_list_of_runs_changes(browser: Any, tmp_path
             history=history,
             progress=False,
         )
-        page.clock.fast_forward(31_000)
+        page.clock.fast_forward(3_500)
         page.get_by_text("3 runs", exact=True).wait_for()
         assert page.evaluate("document.activeElement.isSame")
         assert window.problems == []

@@ -139,6 +139,11 @@ function countLines(text) {
   return lines;
 }
 
+/** Keep the options in a text in one piece: a line would break after their hyphens. */
+export function keepOptions(text) {
+  return text.split(/(--[\w-]+)/).map((part, index) => (index % 2 ? h("span", { class: "nowrap" }, part) : part));
+}
+
 /** Make a section with a heading. */
 export function section(heading, ...content) {
   const id = `s-${heading.toLowerCase().replace(/[^a-z]+/g, "-")}`;

@@ -1,7 +1,7 @@
 // The judges of a run: how often evaluators agree, and the results on which a judge and another evaluator disagree.
 
 import { makeLink } from "./address.js";
-import { emptyState, errorState, h, loadingState, outcomeMark, replaceContent, section } from "./dom.js";
+import { emptyState, errorState, h, keepOptions, loadingState, outcomeMark, replaceContent, section } from "./dom.js";
 import { DASH, evaluatorLabel, formatCount, formatFixed, formatInteger, formatInterval, formatPercent, showId } from "./format.js";
 import { joinPath, source } from "./source.js";
 
@@ -109,7 +109,7 @@ export function markCommand(text) {
   )?.[0];
   if (!command) return text;
   const at = text.indexOf(command);
-  return [text.slice(0, at), h("code", null, command), text.slice(at + command.length)];
+  return [text.slice(0, at), h("code", null, keepOptions(command)), text.slice(at + command.length)];
 }
 
 function describeJudges({ count, share }, names, evaluators) {

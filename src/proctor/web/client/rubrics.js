@@ -119,7 +119,7 @@ function describeLowest(payload, rubrics) {
 
 /** Draw the mean of every rubric with its interval. */
 function renderMeans(rubrics) {
-  const rows = rubrics.map((rubric) => ({
+  const drawRow = (rubric) => ({
     label: rubric.name,
     metric: { value: rubric.mean, interval: rubric.interval },
     domain: rubric.scale,
@@ -130,7 +130,12 @@ function renderMeans(rubrics) {
       formatInteger(rubric.n),
       h("span", { class: rubric.missing ? "missing" : "" }, rubric.missing ? `${formatInteger(rubric.missing)} missing` : ""),
     ],
-  }));
+  });
+  const scales = [...new Set(rubrics.map(({ scale }) => String(scale)))];
+  const rows = scales.flatMap((scale) => {
+    const group = rubrics.filter((rubric) => String(rubric.scale) === scale);
+    return [...group.map(drawRow), { axis: { domain: group[0].scale, format: formatPlain } }];
+  });
   return h(
     "div",
     { class: "rubric-means" },

@@ -8,6 +8,7 @@ import {
   errorState,
   foldout,
   h,
+  keepOptions,
   loadingState,
   outcomeMark,
   replaceContent,
@@ -504,7 +505,7 @@ function hasRubrics(payload) {
 
 function warningList(warnings) {
   if (!warnings?.length) return null;
-  const items = warnings.map((text) => h("li", { dir: "auto" }, text));
+  const items = warnings.map((text) => h("li", { dir: "auto" }, keepOptions(text)));
   const list = h("ul", null, items.slice(0, 5));
   return h(
     "div",

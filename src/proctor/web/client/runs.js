@@ -22,6 +22,9 @@ import { intervalBar, sparkline } from "./plots.js";
 import { source } from "./source.js";
 
 const REFRESH = 3_000;
+const MAX_REFRESH = 30_000;
+// The server spends at most this share of its time on the list.
+const REFRESH_SHARE = 0.05;
 const PAGE_SIZE = 100;
 const MAX_CONFIGURATIONS = 6;
 const SORTS = [
@@ -58,31 +61,36 @@ class RunsPage {
     this.element = h("div", { class: "page" }, this.lead, this.tools, this.list, this.bar);
     this.keys = { "/": () => this.tools.querySelector("input")?.focus() };
     this.#schedule();
+    if (source.home === "server") document.addEventListener("visibilitychange", this.#refreshIfVisible);
   }
 
   destroy() {
+    this.destroyed = true;
     clearTimeout(this.timer);
+    document.removeEventListener("visibilitychange", this.#refreshIfVisible);
   }
 
-  // A run in progress is updated until it has finished.
-  #schedule() {
-    if (source.home === "file") return;
-    const isActive = this.runs.some((run) => run.status === "running" || run.status === "submitted");
-    this.timer = setTimeout(
-      async () => {
-        if (!document.hidden) {
-          try {
-            this.runs = (await source.get("runs")).runs;
-            this.update(parseAddress());
-          } catch {
-            // The next attempt follows.
-          }
-        }
-        this.#schedule();
-      },
-      isActive ? REFRESH : 10 * REFRESH,
-    );
+  // A run may start at any time. The list of a large history, which takes longer to read, is read less often.
+  #schedule(spent = 0) {
+    if (source.home === "file" || this.destroyed) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(this.#refreshIfVisible, Math.min(MAX_REFRESH, Math.max(REFRESH, spent / REFRESH_SHARE)));
   }
+
+  #refreshIfVisible = async () => {
+    if (document.hidden) return;
+    clearTimeout(this.timer);
+    const start = performance.now();
+    try {
+      const { runs } = await source.get("runs");
+      if (this.destroyed) return;
+      this.runs = runs;
+      this.update(parseAddress());
+    } catch {
+      // The next attempt follows.
+    }
+    this.#schedule(performance.now() - start);
+  };
 
   update({ params }) {
     this.params = params;

@@ -29,7 +29,7 @@ import {
 } from "./format.js";
 import { flash } from "./gridtools.js";
 import { readFilters } from "./grid.js";
-import { renderTimeline, renderTranscript } from "./transcript.js";
+import { renderTimeline, renderTranscript, renderValue } from "./transcript.js";
 
 /** The panel beside a grid; it follows the parameters sample, c (configuration), epoch and against. */
 export class SamplePanel {
@@ -321,7 +321,7 @@ function hasExpected(sample) {
 }
 
 function textSection(title, value) {
-  return h("section", null, h("h3", null, title), quotation(toText(value), { label: title.toLowerCase() }));
+  return h("section", null, h("h3", null, title), renderValue(value, title.toLowerCase()));
 }
 
 function scoreOutcome(score) {

@@ -114,7 +114,7 @@ function showTrend(content, payload, name, names, run) {
       h(
         "p",
         { class: "quiet" },
-        `${describeIntervals(series)} A ring marks the run you came from, ◆ marks runs where something changed; hollow points are runs that are not complete, or rescored.`,
+        `${describeIntervals(series)}${describeMarks(points)}`,
       ),
     ),
     renderTable(points, metric),
@@ -129,6 +129,16 @@ function describeIntervals(series) {
     counts.includes(1) && "The whiskers of a single point are its 95% interval.",
   ].filter(Boolean);
   return parts.join(" ") || "There are no intervals.";
+}
+
+/** Explain the marks that the plot has. */
+function describeMarks(points) {
+  const marks = [
+    [points.some((point) => point.isSelected), " A ring marks the run you came from."],
+    [points.some((point) => point.changes.length), " ◆ marks runs where something changed."],
+    [points.some((point) => point.note), " Hollow points are runs that are not complete, or rescored."],
+  ];
+  return marks.map(([isShown, text]) => (isShown ? text : "")).join("");
 }
 
 function describePoint(point, metric) {
@@ -148,7 +158,7 @@ function describeTrend(series, metric, metricName, name) {
   const others = series.length - 1;
   const whose = series.length > 1 ? `${name}, ${longest.name}` : name;
   const rest = others ? ` ${formatCount(others, "other configuration")} below.` : "";
-  const head = `${metricLabel(metricName)} of ${whose}: ${describePoint(last, metric)} in the newest of ${formatCount(known.length, "run")}`;
+  const head = `${metricLabel(metricName)} of ${whose}: ${describePoint(last, metric)} in ${known.length === 1 ? "the only run" : `the newest of ${formatInteger(known.length)} runs`}`;
   const text = `${head}${before ? `, ${describePoint(before, metric)} in the run before` : ""}.${rest}`;
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
