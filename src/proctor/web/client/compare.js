@@ -8,6 +8,7 @@ import {
   errorState,
   foldout,
   h,
+  keepTogether,
   loadingState,
   outcomeMark,
   replaceContent,
@@ -175,7 +176,7 @@ class ComparePage {
       h(
         "div",
         { class: "lead" },
-        h("h1", { dir: "auto" }, this.#answer().first || "These sides cannot be compared."),
+        h("h1", { dir: "auto" }, keepTogether(this.#answer().first || "These sides cannot be compared.")),
         h("p", { dir: "auto" }, this.#answer().rest, " ", this.#describeFlips()),
         renderChanges(payload.changes),
         renderPickers(runs, a, b),
@@ -493,9 +494,13 @@ function explainVerdict({ verdict, interval, method = "", p_adjusted: p }, confi
   // A method is a sentence if the numbers of both sides mean different things.
   if (verdict === "not comparable") return method.split("; ").find((part) => part.includes(": ")) ?? "";
   const isDecided = verdict === "better" || verdict === "worse" || verdict === "different";
-  if (!isDecided || !interval || interval[0] > 0 || interval[1] < 0) return "";
-  const rule = confidence === "95%" ? "is approximate" : "is wider, so that all intervals hold together";
-  return `The verdict comes from the corrected test (p = ${formatProbability(p)}, Holm); the interval ${rule}, and includes 0.`;
+  if (!interval || !isNumber(p)) return "";
+  const [isAlone, excludesZero] = [confidence === "95%", interval[0] > 0 || interval[1] < 0];
+  const test = `the corrected test (p ${formatProbability(p).replace(/^(?!<)/, "= ").replace("<", "< ")}, Holm)`;
+  if (isDecided && !excludesZero)
+    return `The verdict comes from ${test}; the interval ${isAlone ? "is approximate" : "is wider, so that all intervals hold together"}, and includes 0.`;
+  if (verdict !== "not enough evidence" || !excludesZero) return "";
+  return `The interval${isAlone ? " of this metric alone" : ""} excludes 0, but ${test} does not decide.`;
 }
 
 /** Load and draw the differences of every slice by a key, as `proctor compare --by` shows them. */

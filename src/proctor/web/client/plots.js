@@ -185,7 +185,7 @@ export function axisLine({ domain, format, ticks }) {
       {
         x: x(tick),
         y: 12,
-        class: index % 2 ? "tick odd" : "tick",
+        class: list.length > 3 && index % 2 ? "tick odd" : "tick",
         "text-anchor": index === 0 ? "start" : index === list.length - 1 ? "end" : "middle",
       },
       format(tick),

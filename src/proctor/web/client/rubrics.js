@@ -1,7 +1,7 @@
 // Rubric scores as a heat map: sessions × rubrics, sorted by total.
 
 import { makeLink, updateParams } from "./address.js";
-import { button, emptyState, h, replaceContent, select } from "./dom.js";
+import { button, emptyState, h, keepTogether, replaceContent, select } from "./dom.js";
 import { formatCount, formatFixed, formatInteger, formatPlain, isNumber, showId } from "./format.js";
 import { intervalTable } from "./plots.js";
 import { joinPath, source } from "./source.js";
@@ -48,7 +48,7 @@ function draw(element, { runId, payload, rubrics, params, configuration, configu
   const limit = Number(params.get("limit") ?? PAGE_SIZE);
   replaceContent(
     element,
-    h("div", { class: "lead" }, h("h1", null, describeLowest(payload, rubrics))),
+    h("div", { class: "lead" }, h("h1", null, keepTogether(describeLowest(payload, rubrics)))),
     renderMeans(rubrics),
     h(
       "div",

@@ -1,7 +1,7 @@
 // The list of runs: pass rates with intervals, filters, and a selection to compare.
 
 import { makeLink, parseAddress, updateParams } from "./address.js";
-import { append, button, emptyState, h, outcomeMark, replaceContent, select } from "./dom.js";
+import { append, button, emptyState, h, keepTogether, outcomeMark, replaceContent, select } from "./dom.js";
 import {
   containsWords,
   DASH,
@@ -104,7 +104,7 @@ class RunsPage {
       return;
     }
     const runs = this.#filter(params);
-    replaceContent(this.lead, h("h1", null, describeNewest(this.runs)));
+    replaceContent(this.lead, h("h1", null, keepTogether(describeNewest(this.runs))));
     this.#renderTools(runs.length);
     const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     replaceContent(
@@ -422,8 +422,8 @@ function renderRate(rate, run) {
 export function runStatus(run) {
   if (run.status === "completed") return null;
   const planned = isNumber(run.planned)
-    ? ` ${formatInteger(run.finished)} of ${formatInteger(run.planned)}`
-    : ` ${formatInteger(run.finished)}`;
+    ? `${formatInteger(run.finished)} of ${formatCount(run.planned, "result")}`
+    : formatCount(run.finished, "result");
   const share = run.planned
     ? h("progress", { value: run.finished, max: run.planned, "aria-label": "finished results" })
     : null;
@@ -431,7 +431,7 @@ export function runStatus(run) {
     "span",
     { class: `status ${run.status}` },
     run.status === "failed" || run.status === "interrupted" ? outcomeMark("failed", { label: false }) : null,
-    ` ${run.status}${planned} `,
+    ` ${run.status}, ${planned} `,
     run.status === "running" ? share : null,
   );
 }

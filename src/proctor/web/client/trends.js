@@ -1,7 +1,7 @@
 // A metric over runs of one name, with intervals and marks where something changed.
 
 import { makeLink, navigate, updateParams } from "./address.js";
-import { emptyState, h, replaceContent, select } from "./dom.js";
+import { emptyState, h, keepTogether, replaceContent, select } from "./dom.js";
 import {
   DASH,
   formatCount,
@@ -104,7 +104,7 @@ function showTrend(content, payload, name, names, run) {
   const open = (point) => navigate(makeLink(["runs", point.run_id]));
   replaceContent(
     content,
-    h("div", { class: "lead" }, h("h1", null, describeTrend(series, metric, payload.metric, name))),
+    h("div", { class: "lead" }, h("h1", null, keepTogether(describeTrend(series, metric, payload.metric, name)))),
     tools,
     h(
       "section",
@@ -171,7 +171,7 @@ function renderTable(points, metric) {
       h(
         "tr",
         { class: point.isSelected ? "selected" : null, "aria-current": point.isSelected ? "true" : null },
-        h("td", { class: "nowrap" }, h("a", { href: makeLink(["runs", point.run_id]) }, formatTime(point.time))),
+        h("td", { class: "nowrap" }, h("a", { href: makeLink(["runs", point.run_id]) }, formatTime(point.time)), h("span", { class: "quiet" }, ` ${point.run_id.split("-").at(-1)}`)),
         h("td", { dir: "auto" }, point.configuration),
         h("td", { class: "number" }, h("strong", null, formatValue(point.value, metric))),
         h("td", { class: "number", "data-label": "95% interval" }, formatInterval(point.interval, metric) || DASH),
