@@ -371,6 +371,15 @@ def test_intervals_and_counts_fit_on_a_phone(window: Window) -> None:
         assert shadows.count("linear-gradient") == 4
 
 
+def test_a_row_says_why_its_interval_and_its_verdict_differ(window: Window) -> None:
+    """The interval of the mean score excludes 0; corrected for 12 tests, p does not decide. Both ends have a number."""
+    page = window.open(PAGES["compare"], width=390)
+    remark = page.locator("#s-differences tr", has_text="mean score").first.locator("xpath=following-sibling::tr[1]")
+    said = "The interval of this metric alone excludes 0, but the corrected test (p = 0.21, Holm) does not decide."
+    assert remark.inner_text().strip() == said
+    assert page.locator("#s-differences .axis").first.locator("text:visible").all_text_contents() == ["−10", "+10"]
+
+
 def test_a_single_run_shows_whiskers_and_names_each_configuration(browser: Any, tmp_path: Path) -> None:
     """A band needs two runs; with two judges, the page of judges names both."""
 
