@@ -36,7 +36,7 @@ PICTURES = (
     Picture("run", "/#/runs/run-03"),
     Picture("run-dark", "/#/runs/run-03", scheme="dark"),
     Picture("sample", "/#/runs/run-03?tab=samples&differ=1&sample=planets-1&c=large"),
-    Picture("compare", "/#/compare?a=run-03%40medium&b=run-03%40small", height=860),
+    Picture("compare", "/#/compare?a=run-03%40medium&b=run-03%40small", height=790),
     Picture("rubrics", "/#/runs/run-05/rubrics", height=620),
     Picture("trends", "/#/trends?name=observatory&run=run-02", scheme="dark", height=620),
     Picture("label", "/#/label/run-03?evaluator=judge&annotator=ada&size=30", height=620),

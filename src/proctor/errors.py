@@ -232,14 +232,16 @@ class RunInterrupted(KeyboardInterrupt):
         self.run_id = run_id
 
 
-def join_choices(choices: Iterable[str]) -> str:
+def join_choices(choices: Iterable[str], word: str = "or") -> str:
     """Write alternatives as a list in a sentence.
 
     >>> join_choices(["'auto'", "'higher'", "'lower'"])
     "'auto', 'higher' or 'lower'"
+    >>> join_choices(["pass_rate", "mean_score"], "and")
+    'pass_rate and mean_score'
     """
     *first, last = choices
-    return f"{', '.join(first)} or {last}" if first else last
+    return f"{', '.join(first)} {word} {last}" if first else last
 
 
 def suggest_name(name: str, choices: Iterable[str]) -> str:

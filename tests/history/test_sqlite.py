@@ -64,6 +64,26 @@ def test_an_unknown_run_is_reported_with_a_suggestion(history: SQLiteHistory, re
     assert caught.value.fix == fix
 
 
+@pytest.mark.parametrize(
+    ("reference", "is_meant"),
+    [
+        ("20261118-010254-ed5c79", True),
+        ("20261118-010245-ed5c78", True),
+        ("20261118-010254-ed578", True),
+        ("20261118-010254-aa0b19", False),
+        ("20261118-010257-141463", False),
+        ("20261117-235959-ed5c11", False),
+    ],
+)
+def test_a_deleted_run_suggests_no_other_run(history: SQLiteHistory, reference: str, is_meant: bool) -> None:
+    """The ids of one day are alike: only a mistyped character is a mistake."""
+    history.begin(run_of("20261118-010254-ed5c78"))
+    with pytest.raises(RunNotFound) as caught:
+        history.find(reference)
+    assert (caught.value.fix == "did you mean '20261118-010254-ed5c78'?") is is_meant
+    assert caught.value.what.endswith(": it was deleted, or is in another history") is not is_meant
+
+
 def test_an_empty_history_says_so(history: SQLiteHistory) -> None:
     """With no file, and with a file without runs."""
     for _ in range(2):

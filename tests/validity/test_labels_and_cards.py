@@ -30,7 +30,7 @@ from proctor.validity.cards import (
     count_labelled,
     weigh_labels,
 )
-from proctor.validity.describe_card import _describe_rates, describe_card, require_cards
+from proctor.validity.describe_card import _describe_rates, describe_card, list_cards, require_cards
 from proctor.validity.drawing import (
     JudgedOutput,
     allocate,
@@ -434,6 +434,31 @@ def test_a_gate_asks_for_the_cards_of_its_own_judges(history: SQLiteHistory) -> 
     assert list_cards("mean_score") == list_cards("own_metric") == ["card.judge", "card.rule"]
     with pytest.raises(ConfigError, match="no check of the gate depends on a judge; the judges of the run are"):
         list_cards("latency_ms.mean", "success_rate")
+
+
+def test_a_label_of_another_evaluation_makes_no_card(history: SQLiteHistory) -> None:
+    """One label of `rule` in a run of another name is nothing to this run; in a run of its name it is, and says so."""
+    data = [Sample("x", "1")]
+    other, earlier, run = (
+        evaluate(lambda text: text, data, [judge, rule], name=name, history=history, progress=False).metadata
+        for name in ("other", "same", "same")
+    )
+    assert other is not None
+    assert earlier is not None
+    assert run is not None
+    digest = digest_evaluator(run, "rule")
+    cards = []
+    for labelled in (other, earlier, run):
+        item = HumanLabel(
+            f"1-{labelled.run_id}", labelled.run_id, "x", NOW, passed=True, evaluator="rule", evaluator_digest=digest
+        )
+        history.add_labels([item])
+        cards.append({card["evaluator"]: card["labels"] for card in list_cards(history, run)})
+    assert cards == [
+        {},
+        {"rule": "2 outputs of 2 other runs (2 random)"},
+        {"rule": "3 outputs of 3 runs, 1 of them of this run (3 random)"},
+    ]
 
 
 @pytest.mark.parametrize("people", [True, False])

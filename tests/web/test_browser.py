@@ -371,6 +371,15 @@ def test_intervals_and_counts_fit_on_a_phone(window: Window) -> None:
         assert shadows.count("linear-gradient") == 4
 
 
+def test_a_row_says_why_its_interval_and_its_verdict_differ(window: Window) -> None:
+    """The interval of the mean score excludes 0; corrected for 12 tests, p does not decide. Both ends have a number."""
+    page = window.open(PAGES["compare"], width=390)
+    remark = page.locator("#s-differences tr", has_text="mean score").first.locator("xpath=following-sibling::tr[1]")
+    said = "The interval of this metric alone excludes 0, but the corrected test (p = 0.21, Holm) does not decide."
+    assert remark.inner_text().strip() == said
+    assert page.locator("#s-differences .axis").first.locator("text:visible").all_text_contents() == ["−10", "+10"]
+
+
 def test_a_single_run_shows_whiskers_and_names_each_configuration(browser: Any, tmp_path: Path) -> None:
     """A band needs two runs; with two judges, the page of judges names both."""
 
@@ -389,6 +398,7 @@ def test_a_single_run_shows_whiskers_and_names_each_configuration(browser: Any, 
         assert re.match(r"In the only run of solo, pass rate: plain .*n = 3\); rag .*n = 3\)\.", page.inner_text("h1"))
         assert page.locator("[data-whisker]").count() == 2
         assert "The whiskers of a single point are its 95% interval." in page.inner_text("main")
+        assert "ring marks" not in page.inner_text("main")
         page = window.open(f"/#/runs/{run.run_id}/judges")
         assert "the judges “correct” and “second” contradict each other" in page.inner_text("h1")
         assert window.problems == []
@@ -436,7 +446,7 @@ def test_counts_of_results_open_the_samples_that_contain_them(browser: Any, tmp_
 
 
 def test_choices_stay_open_while_the_list_of_runs_changes(browser: Any, tmp_path: Path) -> None:
-    """A refresh of the list keeps the focus and the elements of the filters."""
+    """A new run is listed after seconds; this keeps the focus and the elements of the filters."""
     history = SQLiteHistory(tmp_path / "h.db")
     for name in ("first", "second"):
         evaluate(
@@ -456,7 +466,7 @@ def test_choices_stay_open_while_the_list_of_runs_changes(browser: Any, tmp_path
             history=history,
             progress=False,
         )
-        page.clock.fast_forward(31_000)
+        page.clock.fast_forward(3_500)
         page.get_by_text("3 runs", exact=True).wait_for()
         assert page.evaluate("document.activeElement.isSame")
         assert window.problems == []

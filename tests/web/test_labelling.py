@@ -141,7 +141,7 @@ def test_the_last_label_leads_to_the_card(client: Client) -> None:
     assert card["agreement"]["share"]["value"] == 1.0
     assert (card["rate"]["n"], card["rate"]["total"]) == (6, 20)
     assert "n = 6" in card["worth"]
-    assert card["labels"] == "6 outputs in 1 run (6 random)"
+    assert card["labels"] == "6 outputs of this run (6 random)"
 
 
 def test_a_card_names_the_outputs_that_people_dispute(client: Client) -> None:

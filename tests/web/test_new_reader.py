@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -11,9 +13,12 @@ import pytest
 from proctor import Reply, Usage, evaluate, llm_judge
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.run import Provenance, RunMetadata
+from proctor.reports.comparison import render_comparison
 from proctor.reports.pages.comparisons import _describe_targets
 from proctor.web.pages import Pages
 from tests.web.browser import Window, open_browser, serving
+from tests.web.rich_history import PLANS, make_image
+from tests.web.rich_history import store as store_plan
 
 SAMPLES = [{"id": f"s{n:02}", "input": str(n), "expected": f"<{n}>"} for n in range(12)]
 
@@ -142,6 +147,73 @@ def test_a_card_has_one_link_and_only_its_command_is_code(window: Window, ids: l
     assert page.evaluate(script, label) == ["", [label], ""]
     assert page.evaluate(script, f"improve it: {judge} lists outputs") == ["improve it: ", [judge], " lists outputs"]
     assert page.evaluate(script, "add samples") == ["add samples"]
+
+
+def test_a_verdict_beside_an_interval_with_0_says_where_it_comes_from(shared_window: Window, tmp_path: Path) -> None:
+    """Holm's test of the weakest of four slices decides (8 won and 1 lost of 20); its interval holds with the others.
+
+    The terminal says it too, and the plots have numbers.
+    """
+    sides = {f"clear{slice_}-{n}": (True, n > 13) for slice_ in range(3) for n in range(20)}
+    sides |= {f"weak-{n}": (n != 8, n >= 8) for n in range(20)}
+    data = [{"id": name, "input": name, "metadata": {"topic": name.partition("-")[0]}} for name in sides]
+    history = SQLiteHistory(tmp_path / "h.db")
+    report = evaluate(
+        lambda name, side: sides[name][side], data, {"right": lambda output: output}, progress=False, history=history,
+        configurations={"new": {"side": 0}, "old": {"side": 1}},
+    )  # fmt: skip
+    comparison = report.compare("new", "old", by="topic")
+    assert comparison.slices is not None
+    delta = comparison.slices["weak"].deltas["pass_rate"]
+    assert delta.interval is not None
+    assert (delta.verdict, delta.p_adjusted, delta.interval[0] < 0) == ("better", pytest.approx(20 / 2**9), True)
+    note = "a verdict beside an interval that includes 0 comes from p"
+    assert note in " ".join(render_comparison(comparison).split())
+    with serving(history) as address:
+        window = Window(shared_window.page.context.browser, address)
+        page = window.open(f"/#/compare?a={report.run_id}%40new&b={report.run_id}%40old&by=topic")
+        remarks = page.locator("#s-slices .remark")
+        remarks.first.wait_for()
+        said = (
+            "The verdict comes from the corrected test (p = 0.039, Holm); the interval is wider, so that all intervals"
+        )
+        assert [text.startswith(said) for text in remarks.all_inner_texts()] == [True]
+        assert page.locator("#s-slices .axis").first.locator("text").all_text_contents() == ["−50", "+50"]
+        assert page.locator("#s-differences .axis").first.locator("text").count() == 2
+        window.page.context.close()
+        assert window.problems == []
+
+
+def test_an_image_of_a_sample_is_shown_as_a_picture(shared_window: Window, tmp_path: Path) -> None:
+    """In the panel and on the page of labels; the grid has a word for it. Messages are shown as in a transcript."""
+    picture = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": make_image()}}]
+    messages = [{"role": "user", "content": picture}]
+    history = SQLiteHistory(tmp_path / "h.db")
+    data = [{"id": "parts", "input": picture}, {"id": "messages", "input": messages}]
+    run = evaluate(lambda _: "a square", data, "json_validity", history=history, progress=False)
+    with serving(history) as address:
+        window = Window(shared_window.page.context.browser, address)
+        for sample in ("parts", "messages"):
+            page = window.open(f"/#/runs/{run.run_id}?tab=samples&sample={sample}")
+            assert page.get_by_role("complementary").get_by_role("img", name="attached image").count() == 1
+        assert page.get_by_text("What is this? [image]").count() == 1
+        page = window.open(f"/#/label/{run.run_id}?annotator=ana")
+        assert page.get_by_role("img", name="attached image").count() == 1
+        window.page.context.close()
+        assert window.problems == []
+
+
+def test_plots_of_rubrics_have_numbers(shared_window: Window, tmp_path: Path) -> None:
+    """One axis for each scale."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    [plan] = (plan for plan in PLANS if plan.rubrics)
+    store_plan(history, plan, "run-00", Random(1))
+    with serving(history) as address:
+        window = Window(shared_window.page.context.browser, address)
+        page = window.open("/#/runs/run-00/rubrics")
+        assert page.locator(".rubric-means .axis text").all_text_contents() == ["1", "2", "3", "4", "5"]
+        window.page.context.close()
+        assert window.problems == []
 
 
 @pytest.mark.parametrize(

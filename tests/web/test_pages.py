@@ -300,7 +300,15 @@ def test_a_faulty_request_names_its_fault(pages: Pages, path: str, query: dict[s
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(None, ""), ("a\n  b", "a b"), ({"a": 1}, '{"a":1}'), ("x" * 400, "x" * 299 + "…"), (b"\x00\x01", None)],
+    [
+        (None, ""),
+        ("a\n  b", "a b"),
+        ({"a": 1}, '{"a":1}'),
+        ("x" * 400, "x" * 299 + "…"),
+        (b"\x00\x01", None),
+        ([{"type": "text", "text": "See:"}, {"type": "image", "source": {"data": "A" * 900}}], "See: [image]"),
+        ([{"type": "text", "text": "See:"}], '[{"type":"text","text":"See:"}]'),
+    ],
 )
 def test_a_preview_is_one_short_line(value: Any, shown: str | None) -> None:
     """Of any value."""

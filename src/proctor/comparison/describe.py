@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, has_different_moments
 from proctor.core.stats.intervals import MIN_CLUSTERS
+from proctor.errors import join_choices
 from proctor.records import formatting
 from proctor.records.comparison import BOOTSTRAP, NOT_COMPARABLE, Comparison, MetricDelta
 from proctor.records.formatting import Kind, format_count
@@ -97,7 +98,7 @@ def _describe_changes(comparison: Comparison) -> str:
         for delta in comparison.essential()
         if delta.verdict == NOT_COMPARABLE and not has_different_moments(delta)
     ]
-    consequence = f", so {' and '.join(names)} cannot be compared" if names else ""
+    consequence = f", so {join_choices(names, 'and')} cannot be compared" if names else ""
     problem = f"{comparison.a} and {comparison.b} were not scored by the same evaluators"
     if not comparison.evaluator_differences:
         problem = f"Some evaluators scored fewer samples in {comparison.a} or in {comparison.b}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,9 @@ NEWEST_FIRST = "ORDER BY began DESC, id DESC"
 INDEXED_CHARACTERS = 200
 # The number of recent runs searched for a suggestion.
 SEARCHED_RUNS = 500
+RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+# The similarity of two ids that differ by one character of 22.
+SAME_ID = 0.95
 # Ids sort by their bytes, so ids with a prefix lie between the prefix and the prefix plus this character.
 LAST_CHARACTER = "\U0010ffff"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -154,8 +158,14 @@ class RunFinder:
         # People remember names; an id is suggested only if it is very similar.
         names = {LATEST, *(name for name, _ in recent)}
         names |= {row[0] for row in self._query("SELECT name FROM baselines")}
-        likely = get_close_matches(reference, [*sorted(names), *(row[1] for row in recent)], n=1)
-        raise RunNotFound(f"unknown run {reference!r}", fix=suggest_name(reference, likely or names))
+        generated = [run_id for _, run_id in recent if RUN_ID.fullmatch(run_id)]
+        own = [run_id for _, run_id in recent if not RUN_ID.fullmatch(run_id)]
+        likely = get_close_matches(reference, [*sorted(names), *own], n=1)
+        # Generated ids of one day are similar, whatever the runs are.
+        likely = likely or get_close_matches(reference, generated, n=1, cutoff=SAME_ID)
+        is_gone = not likely and RUN_ID.fullmatch(reference)
+        reason = ": it was deleted, or is in another history" if is_gone else ""
+        raise RunNotFound(f"unknown run {reference!r}{reason}", fix=suggest_name(reference, likely or names))
 
     def baseline(self, name: str) -> RunMetadata:
         """Return the run of a baseline."""

@@ -206,6 +206,11 @@ def _list_slice_deltas(slices: ComparedSlices) -> Iterator[tuple[str, MetricDelt
                 yield label, delta, ", opposite of the total" if name in part.reversed else ""
 
 
+def _decides_beyond_interval(delta: MetricDelta) -> bool:
+    is_decided = delta.verdict in ("better", "worse", "different")
+    return is_decided and delta.interval is not None and delta.interval[0] <= 0 <= delta.interval[1]
+
+
 def _describe_slices(slices: ComparedSlices) -> str:
     shown = Counter(delta.name for _, delta, _ in _list_slice_deltas(slices))
     counts = Counter(name for part in slices for name in part.deltas)
@@ -215,6 +220,9 @@ def _describe_slices(slices: ComparedSlices) -> str:
         "number of common samples in parentheses",
         f"intervals of the differences at {format_confidence(slices.confidence)}, so that all hold together with 95%",
         f"p corrected for {format_count(slices.tests, 'test')} of all slices (Holm)" if slices.tests > 1 else "",
+        "a verdict beside an interval that includes 0 comes from p: the intervals are wider than the corrected test"
+        if any(_decides_beyond_interval(delta) for _, delta, _ in _list_slice_deltas(slices))
+        else "",
         "numbers in ranges of similar size" if slices.binned else "",
         "a sample with several values is in several slices" if slices.overlapping else "",
     ]

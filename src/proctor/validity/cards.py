@@ -82,7 +82,8 @@ class JudgeCard(msgspec.Struct, frozen=True):
 
     `state` is "none" (no labels), "stale" (labels of another version only), "weak" (`reason` says why), "cannot tell"
     (people or the judge give one verdict to every labelled output, so kappa is undefined) or "ok". `n` counts the
-    labels of outputs that were drawn with a known probability, in `runs` runs; `labels` counts all by strategy.
+    labels of outputs that were drawn with a known probability, in `runs` runs, and `n_in_run` those of this run;
+    `labels` counts all by strategy.
     `disputed` outputs of these draws have as many labels for as against, and are left out of `n`. `annotators` compares
     each pair of people.
     """
@@ -111,6 +112,7 @@ class JudgeCard(msgspec.Struct, frozen=True):
     stability: Proportion | None = None
     cost_per_verdict: float | None = None
     rate: CardRate | None = None
+    n_in_run: int = 0
 
 
 class LabelledOutput(NamedTuple):
@@ -152,6 +154,7 @@ def build_card(
         models=_list_models(run, evaluator),
         n=len(items),
         runs=len({item.output.item.run_id for item in items}),
+        n_in_run=sum(item.output.item.run_id == run.run_id for item in items),
         labels=dict(Counter(label.strategy for label in labels if not label.skipped)),
         skipped=sum(label.skipped for label in labels),
         disputed=evidence.disputed,

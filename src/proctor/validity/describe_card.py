@@ -27,8 +27,21 @@ _WITHOUT_SCORES = (*LOWER_IS_BETTER, "success_rate")
 
 
 def list_judges(history: History, run: RunMetadata) -> list[str]:
-    """Return the evaluators of a run that need a card: those that ask a model, and those with human labels."""
-    labelled = {label.evaluator for label in history.labels()} if run.evaluators else set()
+    """Return the evaluators of a run that need a card: those that ask a model, and those that people label.
+
+    A label in a run of another name says nothing about an evaluator that only has the same name.
+    """
+    rules = {spec.name for spec in run.evaluators if not spec.judges_inside}
+    runs: dict[str, set[str]] = {}
+    for label in history.labels() if rules else ():
+        if label.evaluator in rules:
+            runs.setdefault(label.run_id, set()).add(label.evaluator)
+    labelled = {
+        name
+        for run_id, names in runs.items()
+        if run_id == run.run_id or history.find(run_id).name == run.name
+        for name in names
+    }
     return [spec.name for spec in run.evaluators if spec.judges_inside or spec.name in labelled]
 
 
@@ -219,7 +232,7 @@ def _describe_bias(bias: tuple[float, Interval, int]) -> str:
 def describe_draws(card: JudgeCard) -> str:
     """Describe the labels of a card: how many outputs, how they were drawn, and which labels are left out."""
     draws = ", ".join(f"{count} {name}" for name, count in sorted(card.labels.items()))
-    facts = [f"{format_count(card.n, 'output')} in {format_count(card.runs, 'run')} ({draws})"]
+    facts = [f"{format_count(card.n, 'output')}{_describe_runs(card)} ({draws})"]
     if card.labels.get("disagreement"):
         facts.append("labels of disagreements are not counted in the figures")
     if card.skipped:
@@ -229,6 +242,17 @@ def describe_draws(card: JudgeCard) -> str:
             f"{card.disputed} disputed by the annotators and left out: hard ones, so the figures may flatter the judge"
         )
     return "; ".join(facts)
+
+
+def _describe_runs(card: JudgeCard) -> str:
+    """Say in which runs the labelled outputs of a card are, because only those of its own run correct its pass rate."""
+    if not card.n:
+        return ""
+    if card.n_in_run == card.n:
+        return " of this run"
+    if not card.n_in_run:
+        return " of another run" if card.runs == 1 else f" of {card.runs} other runs"
+    return f" of {format_count(card.runs, 'run')}, {card.n_in_run:,} of them of this run"
 
 
 def _describe_kappa(agreement: Agreement) -> str:

@@ -53,7 +53,7 @@ from proctor.core.stats.differences import paired_differences, paired_rate_inter
 from proctor.core.stats.distributions import normal_quantile
 from proctor.core.stats.intervals import mean_interval, wilson_interval
 from proctor.core.stats.sequential import Better, non_inferiority
-from proctor.errors import ConfigError, suggest_name
+from proctor.errors import ConfigError, join_choices, suggest_name
 from proctor.metrics.warnings import warn_constant_judges
 from proctor.records.comparison import NOT_COMPARABLE, Comparison, Interval, MetricDelta, list_aliases
 from proctor.records.formatting import Kind
@@ -494,7 +494,7 @@ def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: I
     alternative = "" if config.accept_changes else ", or add --accept-changes"
     raise ConfigError(
         f"{comparison.a} and {comparison.b} were not scored by the same evaluators, so "
-        f"{' and '.join(incomparable_metrics)} cannot be compared: "
+        f"{join_choices(incomparable_metrics, 'and')} cannot be compared: "
         f"{'; '.join(comparison.evaluator_differences or comparison.notes)}",
         where="baseline",
         fix=f"{by_shared}make a new baseline with these evaluators{alternative}",

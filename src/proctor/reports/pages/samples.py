@@ -18,6 +18,7 @@ from proctor.records.trial import EvalResult
 from proctor.reports.format import to_text
 
 PREVIEW_LENGTH = 300
+IMAGE_TYPES = ("image", "image_url", "input_image")
 # More distinct values of a metadata key make no useful filter.
 MAX_VALUES = 1_000
 NO_VALUE = 65_535
@@ -111,8 +112,17 @@ def preview(value: Any) -> str:
     """Return the start of a value as one line of text."""
     if value is None:
         return ""
-    line = " ".join(to_text(value)[: 2 * PREVIEW_LENGTH].split())
+    line = " ".join(to_text(_join_parts(value))[: 2 * PREVIEW_LENGTH].split())
     return line if len(line) <= PREVIEW_LENGTH else f"{line[: PREVIEW_LENGTH - 1]}…"
+
+
+def _join_parts(value: Any) -> Any:
+    """Write a list of content parts as their texts, with a word for each image; return any other value as it is."""
+    if not isinstance(value, list | tuple) or not all(isinstance(part, Mapping) for part in value):
+        return value
+    texts = ["[image]" if part.get("type") in IMAGE_TYPES else part.get("text") for part in value]
+    has_image = any(part.get("type") in IMAGE_TYPES for part in value)
+    return " ".join(texts) if has_image and all(isinstance(text, str) for text in texts) else value
 
 
 def row_pages(results: Results, grid: Grid, rows: Sequence[int]) -> list[dict[str, Any]]:

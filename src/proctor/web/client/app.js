@@ -1,12 +1,12 @@
 // The page frame: header, theme, keys, and the page that belongs to the address.
 
-import { makeLink, onNavigate, parseAddress } from "./address.js";
+import { makeLink, onNavigate, parseAddress, suggestSegments } from "./address.js";
 import { renderComparePage } from "./compare.js";
 import { append, button, emptyState, errorState, h, installTooltips, loadingState, replaceContent } from "./dom.js";
 import { renderEvaluatorsPage } from "./evaluators.js";
 import { renderJudgesPage } from "./judges.js";
 import { installKeys, setKeys, showKeys } from "./keys.js";
-import { renderLabelPage } from "./label.js";
+import { renderLabelChoice, renderLabelPage } from "./label.js";
 import { renderRubricsPage } from "./rubrics.js";
 import { renderRunPage } from "./run.js";
 import { renderRunsPage } from "./runs.js";
@@ -15,6 +15,8 @@ import { renderTrendsPage } from "./trends.js";
 
 const THEME_KEY = "proctor-theme";
 const LOADING_DELAY = 150;
+// A report in one file has no other runs, and cannot store labels.
+const SERVER_PAGES = ["label", "trends", "evaluators"];
 
 const main = h("main", { id: "main", tabindex: "-1" });
 const trail = h("nav", { class: "trail", "aria-label": "Place" });
@@ -28,7 +30,9 @@ const ROUTES = [
   [(segments) => segments[0] === "runs" && segments.length === 2, renderRunPage],
   [(segments) => segments[0] === "runs" && segments[2] === "rubrics", renderRubricsPage],
   [(segments) => segments[0] === "runs" && segments[2] === "judges", renderJudgesPage],
-  [(segments) => source.home === "server" && segments[0] === "label" && segments.length === 2, renderLabelPage],
+  [(segments) => source.home === "file" && SERVER_PAGES.includes(segments[0]), renderServerPage],
+  [(segments) => segments[0] === "label" && segments.length === 2, renderLabelPage],
+  [(segments) => segments[0] === "label" && segments.length === 1, renderLabelChoice],
   [(segments) => segments[0] === "compare", renderComparePage],
   [(segments) => segments[0] === "trends", renderTrendsPage],
   [(segments) => segments[0] === "evaluators", renderEvaluatorsPage],
@@ -155,25 +159,40 @@ function findPage({ segments }) {
   const route = ROUTES.find(([matches]) => matches(segments));
   return route
     ? route[1]
-    : async () => ({
-        title: "Unknown page",
-        element: emptyState("There is no such page.", "", h("a", { href: "#/" }, "All runs"), "h1"),
-      });
+    : renderUnknownPage;
+}
+
+/** Say that there is no such page, and link the one that was probably meant. */
+async function renderUnknownPage({ segments, params }) {
+  const { runs } = await source.get("runs").catch(() => ({ runs: [] }));
+  const meant = suggestSegments(segments, runs.map((run) => run.run_id));
+  const link = meant && h("p", null, "Did you mean ", h("a", { href: makeLink(meant, params) }, makeLink(meant)), "?");
+  const action = h("div", null, link, h("p", null, h("a", { href: "#/" }, "All runs")));
+  return { title: "Unknown page", element: emptyState("There is no such page.", "", action, "h1") };
+}
+
+/** Say which command shows a page that needs the history. */
+async function renderServerPage({ segments }) {
+  const { runs } = await source.get("runs");
+  const isLabel = segments[0] === "label";
+  const title = isLabel ? "Outputs cannot be labelled in this file." : "This page is not part of a report in one file.";
+  const text = isLabel
+    ? "Labels are stored in the history. Open the run in the viewer, and choose Label:"
+    : "It reads the history. Open it in the viewer:";
+  const command = ["proctor view", isLabel && runs.length === 1 && runs[0].run_id, "--open"].filter(Boolean).join(" ");
+  const action = h("div", null, h("pre", { class: "command" }, command), h("p", null, h("a", { href: "#/" }, "Back to the report")));
+  return { title: "Viewer", element: emptyState(title, text, action, "h1") };
 }
 
 function showError(error) {
   setTitle("Error", []);
-  replaceContent(
-    main,
-    errorState(
-      error,
-      () => {
-        pagePath = null;
-        showPage();
-      },
-      "h1",
-    ),
-  );
+  const retry = () => {
+    pagePath = null;
+    showPage();
+  };
+  const state = errorState(error, retry, "h1");
+  state.append(h("a", { href: "#/" }, source.home === "file" ? "Back to the report" : "All runs"));
+  replaceContent(main, state);
   if (!(error.status >= 0)) throw error;
 }
 

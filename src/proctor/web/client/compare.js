@@ -1,6 +1,6 @@
 // Compare two configurations: the answer first, then differences with intervals, flips, slices, and the samples.
 
-import { makeLink, parseAddress, updateParams } from "./address.js";
+import { makeLink, navigate, parseAddress, updateParams } from "./address.js";
 import {
   append,
   button,
@@ -8,6 +8,7 @@ import {
   errorState,
   foldout,
   h,
+  keepTogether,
   loadingState,
   outcomeMark,
   replaceContent,
@@ -16,6 +17,7 @@ import {
 } from "./dom.js";
 import {
   DASH,
+  dropUnit,
   formatChange,
   formatChanges,
   formatCount,
@@ -35,7 +37,7 @@ import { SampleGrid, filterNames } from "./grid.js";
 import { GridModel, pairFilter, selectedPair } from "./gridmodel.js";
 import { gridKeys } from "./gridkeys.js";
 import { PairLoader, RunLoader, pairModels } from "./loader.js";
-import { flipTable, intervalTable } from "./plots.js";
+import { flipTable, intervalTable, niceTicks } from "./plots.js";
 import { SamplePanel } from "./sample.js";
 import { listSliceKeys, renderSlices } from "./slices.js";
 import { joinPath, source } from "./source.js";
@@ -46,12 +48,65 @@ const LARGE = 50_000;
 /** Show the comparison of the parameters a (new) and b (old), each RUN@CONFIGURATION. */
 export async function renderComparePage(address) {
   const { runs } = await source.get("runs");
-  const [a, b] = ["a", "b"].map((name) => address.params.get(name) ?? "");
+  const typed = ["a", "b"].map((name, index) => address.params.get(name) ?? address.segments[index + 1] ?? "");
+  const pairs = findPairs(runs, ...typed);
+  if (pairs.length > 1) return choosePage(runs, "", "", pairs);
+  const [a, b] = pairs[0]?.map(writeSide) ?? typed;
+  if (address.segments.length > 1 || (pairs.length && `${[a, b]}` !== `${typed}`)) {
+    const params = new URLSearchParams(address.params);
+    params.set("a", a);
+    params.set("b", b);
+    navigate(makeLink(["compare"], params), { replace: true });
+    return {};
+  }
   if (!a || !b) return choosePage(runs, a, b);
   return new ComparePage(runs, a, b, await source.get("compare", { a, b }));
 }
 
-function choosePage(runs, a, b) {
+/** Find a run as the command line does: by its id, "latest", its name, a baseline, or the start of its id. */
+function findRun(runs, reference) {
+  const starting = runs.filter((run) => run.run_id.startsWith(reference));
+  return (
+    runs.find((run) => run.run_id === reference) ??
+    (reference === "latest" ? runs[0] : undefined) ??
+    runs.find((run) => run.name === reference) ??
+    runs.find((run) => run.baselines.includes(reference)) ??
+    (starting.length === 1 ? starting[0] : undefined)
+  );
+}
+
+/** List the configurations that a typed RUN or RUN@CONFIGURATION means, as [run, configuration]. */
+function listSides(runs, typed) {
+  const run = findRun(runs, typed);
+  if (run || !typed.includes("@")) return (run?.configurations ?? []).map((name) => [run, name]);
+  const at = typed.lastIndexOf("@");
+  const [owner, name] = [findRun(runs, typed.slice(0, at)), typed.slice(at + 1)];
+  return owner?.configurations.includes(name) ? [[owner, name]] : [];
+}
+
+/** List the comparisons that two typed sides can mean; configurations of the same name go together. */
+export function findPairs(runs, a, b) {
+  if (!a || !b) return [];
+  const [news, olds] = [listSides(runs, a), listSides(runs, b)];
+  let pairs = news.flatMap((one) => olds.map((other) => [one, other]));
+  pairs = pairs.filter(([one, other]) => one[0] !== other[0] || one[1] !== other[1]);
+  const alike = pairs.filter(([one, other]) => one[1] === other[1]);
+  if (alike.length) pairs = alike;
+  // The first configuration of a run is the one that the others are compared with.
+  else if (a === b) pairs = pairs.filter(([, other]) => other[1] === other[0].configurations[0]);
+  return pairs;
+}
+
+function writeSide([run, name]) {
+  return `${run.run_id}@${name}`;
+}
+
+function choosePage(runs, a, b, pairs = []) {
+  const links = pairs.map(([one, other]) => {
+    const text = one[1] === other[1] ? `${one[1]} in both runs` : `${one[1]} with ${other[1]}`;
+    const href = makeLink(["compare"], { a: writeSide(one), b: writeSide(other) });
+    return h("li", null, h("a", { href, dir: "auto" }, text));
+  });
   const element = h(
     "div",
     { class: "page" },
@@ -59,7 +114,9 @@ function choosePage(runs, a, b) {
       "div",
       { class: "lead" },
       h("h1", null, "Choose two configurations to compare."),
-      h("p", { class: "quiet" }, "They can be two configurations of one run, or the same configuration in two runs."),
+      links.length
+        ? [h("p", { class: "quiet" }, "The address names no configuration. Compare:"), h("ul", { class: "sentences" }, links), h("p", { class: "quiet" }, "Or choose two others:")]
+        : h("p", { class: "quiet" }, "They can be two configurations of one run, or the same configuration in two runs."),
     ),
     runs.length
       ? renderPickers(runs, a, b)
@@ -119,7 +176,7 @@ class ComparePage {
       h(
         "div",
         { class: "lead" },
-        h("h1", { dir: "auto" }, this.#answer().first || "These sides cannot be compared."),
+        h("h1", { dir: "auto" }, keepTogether(this.#answer().first || "These sides cannot be compared.")),
         h("p", { dir: "auto" }, this.#answer().rest, " ", this.#describeFlips()),
         renderChanges(payload.changes),
         renderPickers(runs, a, b),
@@ -379,15 +436,28 @@ function renderDeltas(deltas, [a, b]) {
         .map(Math.abs),
       1e-9,
     ) * 1.05;
-  const common = shown.some(isShare) ? reach(shown.filter(isShare)) : 1;
-  const rows = shown.map((delta) =>
-    deltaRow(delta, metricLabel(delta.name, delta.kind), [a, b], isShare(delta) ? common : reach([delta])),
-  );
+  const shares = shown.filter(isShare);
+  const common = shares.length ? reach(shares) : 1;
+  const drawRow = (delta) =>
+    deltaRow(delta, metricLabel(delta.name, delta.kind), [a, b], isShare(delta) ? common : reach([delta]));
+  const draw = (kind) => {
+    const list = shares.filter((delta) => delta.kind === kind);
+    return list.length ? [...list.map(drawRow), deltaAxis(common, { kind })] : [];
+  };
+  // Rates are in points and scores are not, so each has its own numbers at the axis.
+  const rows = [...draw("rate"), ...draw("score"), ...shown.filter((delta) => !isShare(delta)).map(drawRow)];
   return intervalTable({
     caption: `Differences between ${b} and ${a} with 95% intervals`,
     headings: ["Metric", "Old → new", "Difference", "95% interval", "n", "Verdict"],
     rows,
   });
+}
+
+/** Describe the axis of differences of one kind. */
+function deltaAxis(limit, metric) {
+  const format = (tick) => formatChange(tick, metric).replace(/\.0+$|(\.\d*?)0+$/, "$1");
+  const end = niceTicks(0, limit, 2).at(-1);
+  return { axis: { domain: [-limit, limit], ticks: [-end, end], format } };
 }
 
 /** Describe a difference as a row with its interval and verdict. */
@@ -396,6 +466,9 @@ function deltaRow(delta, label, [a, b], limit, confidence = "95%") {
   const unit = delta.kind === "rate" ? " points" : "";
   const reason = delta.interval ? "" : explainNoInterval(delta, metric, unit);
   const isLong = reason.length > 28;
+  const sides = [delta.b, delta.a].map((value) => formatValue(value, metric));
+  // The words of a unit stand beside the difference; a second time they make the table too wide.
+  const plain = ["ms", "USD"].includes(metric.unit) ? metric : { ...metric, unit: "" };
   return {
     label,
     metric: { value: delta.absolute, interval: delta.interval },
@@ -404,16 +477,30 @@ function deltaRow(delta, label, [a, b], limit, confidence = "95%") {
     shape: deltaShape(delta),
     tip: `${label}: ${formatValue(delta.b, metric)} in ${b}, ${formatValue(delta.a, metric)} in ${a}\ndifference ${formatChange(delta.absolute, metric)}${unit}, ${confidence} ${formatChanges(delta.interval, metric)}, p = ${formatProbability(delta.p_adjusted)}, n = ${formatInteger(delta.n)}`,
     cells: [
-      h("span", { class: "nowrap" }, formatValue(delta.b, metric), " → ", formatValue(delta.a, metric)),
+      h("span", { class: "nowrap" }, dropUnit(...sides), " → ", sides[1]),
       h("strong", { class: "nowrap" }, `${formatChange(delta.absolute, metric)}${unit}`),
       delta.interval
-        ? h("span", { class: "nowrap" }, formatChanges(delta.interval, metric))
+        ? h("span", { class: "nowrap" }, formatChanges(delta.interval, plain))
         : h("span", { class: "quiet" }, isLong ? DASH : reason),
       formatInteger(delta.n),
       renderVerdict(delta),
     ],
-    remark: isLong ? reason : delta.verdict === "not comparable" ? delta.method : "",
+    remark: isLong ? reason : explainVerdict(delta, confidence),
   };
+}
+
+/** Explain a verdict that seems to contradict the rest of its row; empty if none does. */
+function explainVerdict({ verdict, interval, method = "", p_adjusted: p }, confidence) {
+  // A method is a sentence if the numbers of both sides mean different things.
+  if (verdict === "not comparable") return method.split("; ").find((part) => part.includes(": ")) ?? "";
+  const isDecided = verdict === "better" || verdict === "worse" || verdict === "different";
+  if (!interval || !isNumber(p)) return "";
+  const [isAlone, excludesZero] = [confidence === "95%", interval[0] > 0 || interval[1] < 0];
+  const test = `the corrected test (p ${formatProbability(p).replace(/^(?!<)/, "= ").replace("<", "< ")}, Holm)`;
+  if (isDecided && !excludesZero)
+    return `The verdict comes from ${test}; the interval ${isAlone ? "is approximate" : "is wider, so that all intervals hold together"}, and includes 0.`;
+  if (verdict !== "not enough evidence" || !excludesZero) return "";
+  return `The interval${isAlone ? " of this metric alone" : ""} excludes 0, but ${test} does not decide.`;
 }
 
 /** Load and draw the differences of every slice by a key, as `proctor compare --by` shows them. */
@@ -440,8 +527,9 @@ function drawComparedSlices({ key, slices = [], tests = 0, confidence = 0.95, ov
       if (!binned) row.label = button(label, () => filter(key, label), { class: "link plain", "aria-label": `${key} ${label}: show the samples that differ` });
       return row;
     });
-    const heading = { heading: metricLabel(name, parts[0]?.[1].kind) };
-    return rows.length ? [heading, ...rows] : [];
+    if (!rows.length) return [];
+    const [[, { kind }]] = parts;
+    return [{ heading: metricLabel(name, kind) }, ...rows, deltaAxis(limit, deltaMetric({ kind }))];
   };
   const table = (list) =>
     intervalTable({

@@ -49,15 +49,18 @@ export function evaluatorBlock(evaluator, names, open) {
     });
   const judge = evaluator.judges?.length
     ? `judged by ${evaluator.judges.join(", ")}`
-    : evaluator.uses !== evaluator.name
-      ? evaluator.uses
-      : "";
+    : nameFunction(evaluator);
   return h(
     "div",
     { class: "multiple" },
     h("h3", null, h("bdi", null, evaluatorLabel(evaluator.name)), h("span", { class: "quiet" }, judge && ` ${judge}`)),
     plots,
   );
+}
+
+/** Name what an evaluator uses, unless its own name says it. */
+function nameFunction({ name, uses }) {
+  return uses === name || uses.endsWith(`:${name}`) ? "" : uses.replace(/^__main__:/, "");
 }
 
 /** Draw the latency of the target in each configuration; the same results as in its mean. */

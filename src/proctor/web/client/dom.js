@@ -139,6 +139,16 @@ function countLines(text) {
   return lines;
 }
 
+/** Let a long name break after its separators, and not inside a word. */
+export function breakName(name) {
+  return name.split(/(?<=[_.:/])/).map((part, index) => [index > 0 && h("wbr"), part]);
+}
+
+/** Keep options, intervals and sizes in a text in one piece: a line would break after their hyphens and spaces. */
+export function keepTogether(text) {
+  return text.split(/(--[\w-]+|\bn = [\d,]+|\bp [=<] [\d.]+|[+−]?[\d.]+(?:–| to )[+−]?[\d.]+%?)/).map((part, index) => (index % 2 ? h("span", { class: "nowrap" }, part) : part));
+}
+
 /** Make a section with a heading. */
 export function section(heading, ...content) {
   const id = `s-${heading.toLowerCase().replace(/[^a-z]+/g, "-")}`;

@@ -109,7 +109,7 @@ export function formatInterval(interval, metric) {
 }
 
 /** Drop the unit of the lower bound if the upper bound has the same: 409–466 ms, but 900 ms–1.20 s. */
-function dropUnit(low, high) {
+export function dropUnit(low, high) {
   const unit = low.slice(low.indexOf(" "));
   return low.includes(" ") && high.endsWith(unit) ? low.slice(0, -unit.length) : low;
 }
@@ -186,8 +186,17 @@ export function toText(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
+/** Write a list of content parts as their texts, with a word for each image; null for any other value. */
+function joinParts(value) {
+  const isImage = (part) => ["image", "image_url", "input_image"].includes(part?.type);
+  const isPart = (part) => isImage(part) || typeof part?.text === "string";
+  if (!Array.isArray(value) || !value.some(isImage) || !value.every(isPart)) return null;
+  return value.map((part) => (isImage(part) ? "[image]" : part.text)).join(" ");
+}
+
 /** Turn any value into a single line of limited length. */
 export function toLine(value, limit = 300) {
+  value = joinParts(value) ?? value;
   const text = typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value);
   const line = text
     .slice(0, limit * 2)
@@ -243,7 +252,7 @@ export function metricLabel(name, kind = "") {
   return `${evaluatorLabel(stem.replace(/^field\./, ""))} ${words ?? `${last.slice(1)}th percentile`}`;
 }
 
-/** Put readable names of metrics into a sentence; `metrics` maps their names to kinds. */
+/** Put readable names of metrics, and signs, into a sentence; `metrics` maps their names to kinds. */
 export function nameMetrics(text, metrics) {
   const names = Object.keys(metrics).sort((a, b) => b.length - a.length);
   for (const name of names) {
@@ -254,7 +263,9 @@ export function nameMetrics(text, metrics) {
     // The marks keep the parts of a name that has been replaced out of the next replacement.
     text = text.replace(new RegExp(before + escaped + after, "g"), `\u0001${names.indexOf(name)}\u0002`);
   }
-  return text.replace(/\u0001(\d+)\u0002/g, (_, index) => metricLabel(names[index], metrics[names[index]]));
+  text = text.replace(/\u0001(\d+)\u0002/g, (_, index) => metricLabel(names[index], metrics[names[index]]));
+  // As in the numbers of the pages; the command line writes a hyphen.
+  return text.replace(/(?<=[\s(])-(?=\d)/g, "−");
 }
 
 /** True if a text contains all words of a query, in any case. */

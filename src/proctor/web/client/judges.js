@@ -1,7 +1,7 @@
 // The judges of a run: how often evaluators agree, and the results on which a judge and another evaluator disagree.
 
 import { makeLink } from "./address.js";
-import { emptyState, errorState, h, loadingState, outcomeMark, replaceContent, section } from "./dom.js";
+import { emptyState, errorState, h, keepTogether, loadingState, outcomeMark, replaceContent, section } from "./dom.js";
 import { DASH, evaluatorLabel, formatCount, formatFixed, formatInteger, formatInterval, formatPercent, showId } from "./format.js";
 import { joinPath, source } from "./source.js";
 
@@ -36,7 +36,7 @@ export async function renderJudgesPage(address) {
   const element = h(
     "div",
     { class: "page" },
-    h("div", { class: "lead" }, h("h1", null, describeJudges(payload, names, summary.evaluators))),
+    h("div", { class: "lead" }, h("h1", null, keepTogether(describeJudges(payload, names, summary.evaluators)))),
     names.length > 0 &&
       h(
         "ul",
@@ -109,7 +109,7 @@ export function markCommand(text) {
   )?.[0];
   if (!command) return text;
   const at = text.indexOf(command);
-  return [text.slice(0, at), h("code", null, command), text.slice(at + command.length)];
+  return [text.slice(0, at), h("code", null, keepTogether(command)), text.slice(at + command.length)];
 }
 
 function describeJudges({ count, share }, names, evaluators) {

@@ -1,14 +1,16 @@
 // Label outputs of a run by hand, one at a time. The server sends no verdict, so the page cannot show one.
 
 import { makeLink, navigate } from "./address.js";
-import { announce, button, errorState, h, outcomeMark, quotation, replaceContent, select } from "./dom.js";
-import { formatCount, formatInteger, showId, toText } from "./format.js";
+import { announce, button, emptyState, errorState, h, outcomeMark, replaceContent, select } from "./dom.js";
+import { formatCount, formatInteger, formatTime, showId } from "./format.js";
 import { loadCards } from "./judges.js";
 import { joinPath, source } from "./source.js";
+import { renderValue } from "./transcript.js";
 
 const DRAWN = { random: "drawn at random", stratified: "drawn in balance", disagreement: "drawn where evaluators disagree" };
 const NAME_KEY = "proctor-annotator";
 const DEFAULT_SIZE = "50";
+const MAX_CHOICES = 50;
 const STRATEGIES = {
   random: ["At random", "Every output has the same chance. Choose this if you are not sure."],
   stratified: ["Balanced", "At least a quarter of the outputs passed, and a quarter failed. Useful if one verdict is rare."],
@@ -29,6 +31,20 @@ export async function renderLabelPage(address) {
   const page = new LabelPage(reference, choices);
   await page.update(address);
   return page;
+}
+
+/** Let the reader choose the run to label. */
+export async function renderLabelChoice() {
+  const { runs } = await source.get("runs");
+  const finished = runs.filter((run) => run.finished > 0).slice(0, MAX_CHOICES);
+  const describe = (run) => ` ${formatTime(run.started_at)}, ${formatCount(run.finished, "result")}`;
+  const list = finished.map((run) =>
+    h("li", null, h("a", { href: makeLink(["label", run.run_id]), dir: "auto" }, run.name), h("span", { class: "quiet" }, describe(run))),
+  );
+  const empty = emptyState("There are no outputs to label yet.", "", h("pre", { class: "command" }, "proctor demo"), "h1");
+  const lead = h("div", { class: "lead" }, h("h1", null, "Choose a run whose outputs you label."));
+  const element = h("div", { class: "page" }, list.length ? [lead, h("ul", { class: "sentences" }, list)] : empty);
+  return { title: "Label", trail: [{ text: "label" }], element };
 }
 
 class LabelPage {
@@ -211,7 +227,7 @@ class LabelPage {
           "section",
           { "aria-label": title },
           h("h2", null, title[0].toUpperCase() + title.slice(1)),
-          quotation(toText(value), { label: title }),
+          renderValue(value, title),
         ),
       ),
     );

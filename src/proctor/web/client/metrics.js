@@ -52,9 +52,16 @@ function listQuality(metrics, evaluators) {
   for (const [name, metric] of Object.entries(table)) {
     const own = !evaluators.some((evaluator) => name.startsWith(`${evaluator}.`));
     if (own && !shown.has(name) && name !== "strict_pass_rate" && name !== "mean_score" && isFraction(metric))
-      rows.push([name, metricLabel(name), {}]);
+      rows.push([name, metricLabel(name), {}, explainPower(name)]);
   }
   return rows.filter(([name]) => table[name]);
+}
+
+/** Say what pass^k and pass@k are. */
+function explainPower(name) {
+  const [, kind, k] = name.match(/^pass_(hat|at)_k\.(\d+)$/) ?? [];
+  if (!kind) return undefined;
+  return kind === "hat" ? `all of ${k} epochs pass` : `at least one of ${k} epochs passes`;
 }
 
 function isFraction(metric) {
@@ -114,10 +121,11 @@ export function metricCells(name, metric) {
   const missing = describeMissing(metric).replace(" not counted", "");
   const reason = metric.interval ? "" : explainNoInterval(name, metric);
   const isLong = reason.length > SHORT_NOTE;
+  const tip = reason.includes("cluster") ? "the results of one sample, or of samples that belong together, are one cluster" : null;
   return {
     cells: [
       h("strong", null, formatValue(metric.value, metric)),
-      formatInterval(metric.interval, metric) || h("span", { class: "quiet" }, isLong ? DASH : reason),
+      formatInterval(metric.interval, metric) || h("span", { class: "quiet", "data-tip": tip }, isLong ? DASH : reason),
       formatInteger(metric.n),
       h("span", { class: missing ? "missing" : "" }, missing),
     ],

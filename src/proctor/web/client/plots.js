@@ -76,23 +76,16 @@ export function chooseDomain(metrics) {
 
 /**
  * Interval dots: a table with one row per metric; each row has a dot, its 95% interval, and the numbers in words.
- * Rows: {label, href, metric, domain, reference, band, outcome, tip, heading, remark}.
+ * Rows: {label, href, metric, domain, reference, band, outcome, tip, heading, remark}, or {axis} for the numbers of
+ * the rows above it.
  */
 export function intervalTable({ caption, headings, rows, axis }) {
-  const body = rows.map((row) => (row.heading ? headingRow(row, headings.length + 1) : intervalRow(row, headings)));
-  const foot =
-    axis &&
-    h(
-      "tfoot",
-      null,
-      h(
-        "tr",
-        null,
-        h("td"),
-        h("td", { class: "plot-cell" }, axisLine(axis)),
-        headings.slice(1).map(() => h("td", { class: "number" })),
-      ),
-    );
+  const drawRow = (row) => {
+    if (row.axis) return axisRow(row.axis, headings);
+    return row.heading ? headingRow(row, headings.length + 1) : intervalRow(row, headings);
+  };
+  const body = rows.map(drawRow);
+  const foot = axis && h("tfoot", null, axisRow(axis, headings));
   const table = h(
     "table",
     { class: "intervals" },
@@ -112,6 +105,16 @@ export function intervalTable({ caption, headings, rows, axis }) {
     foot,
   );
   return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": caption }, table);
+}
+
+function axisRow(axis, headings) {
+  return h(
+    "tr",
+    { class: "axis-row" },
+    h("td"),
+    h("td", { class: "plot-cell" }, axisLine(axis)),
+    headings.slice(1).map(() => h("td", { class: "number" })),
+  );
 }
 
 function headingRow({ heading, note }, columns) {
@@ -182,7 +185,7 @@ export function axisLine({ domain, format, ticks }) {
       {
         x: x(tick),
         y: 12,
-        class: index % 2 ? "tick odd" : "tick",
+        class: list.length > 3 && index % 2 ? "tick odd" : "tick",
         "text-anchor": index === 0 ? "start" : index === list.length - 1 ? "end" : "middle",
       },
       format(tick),
@@ -480,14 +483,13 @@ function trendAxes(width, domain, [first, last], x, y, metric) {
           [last, "end"],
         ]
       : [[first, "middle"]];
+  const write = (time) => formatTime(new Date(time).toISOString()).slice(0, last - first > 2 * 86_400_000 ? 10 : 16);
+  // Runs of one minute have one label.
+  const labels = dates.filter(([time], index) => index === 0 || write(time) !== write(dates[index - 1][0]));
   return [
     ...lines,
-    ...dates.map(([time, anchor]) =>
-      svg(
-        "text",
-        { class: "tick", x: x(time), y: TREND_HEIGHT - 8, "text-anchor": anchor },
-        formatTime(new Date(time).toISOString()).slice(0, last - first > 2 * 86_400_000 ? 10 : 16),
-      ),
+    ...labels.map(([time, anchor]) =>
+      svg("text", { class: "tick", x: x(time), y: TREND_HEIGHT - 8, "text-anchor": anchor }, write(time)),
     ),
   ];
 }

@@ -1,7 +1,7 @@
 // Rubric scores as a heat map: sessions × rubrics, sorted by total.
 
 import { makeLink, updateParams } from "./address.js";
-import { button, emptyState, h, replaceContent, select } from "./dom.js";
+import { button, emptyState, h, keepTogether, replaceContent, select } from "./dom.js";
 import { formatCount, formatFixed, formatInteger, formatPlain, isNumber, showId } from "./format.js";
 import { intervalTable } from "./plots.js";
 import { joinPath, source } from "./source.js";
@@ -48,7 +48,7 @@ function draw(element, { runId, payload, rubrics, params, configuration, configu
   const limit = Number(params.get("limit") ?? PAGE_SIZE);
   replaceContent(
     element,
-    h("div", { class: "lead" }, h("h1", null, describeLowest(payload, rubrics))),
+    h("div", { class: "lead" }, h("h1", null, keepTogether(describeLowest(payload, rubrics)))),
     renderMeans(rubrics),
     h(
       "div",
@@ -119,7 +119,7 @@ function describeLowest(payload, rubrics) {
 
 /** Draw the mean of every rubric with its interval. */
 function renderMeans(rubrics) {
-  const rows = rubrics.map((rubric) => ({
+  const drawRow = (rubric) => ({
     label: rubric.name,
     metric: { value: rubric.mean, interval: rubric.interval },
     domain: rubric.scale,
@@ -130,7 +130,12 @@ function renderMeans(rubrics) {
       formatInteger(rubric.n),
       h("span", { class: rubric.missing ? "missing" : "" }, rubric.missing ? `${formatInteger(rubric.missing)} missing` : ""),
     ],
-  }));
+  });
+  const scales = [...new Set(rubrics.map(({ scale }) => String(scale)))];
+  const rows = scales.flatMap((scale) => {
+    const group = rubrics.filter((rubric) => String(rubric.scale) === scale);
+    return [...group.map(drawRow), { axis: { domain: group[0].scale, format: formatPlain } }];
+  });
   return h(
     "div",
     { class: "rubric-means" },

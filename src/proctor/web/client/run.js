@@ -8,6 +8,7 @@ import {
   errorState,
   foldout,
   h,
+  keepTogether,
   loadingState,
   outcomeMark,
   replaceContent,
@@ -284,7 +285,7 @@ class RunPage {
     return h(
       "div",
       { class: "lead" },
-      h("h1", null, this.#headline(sentences)),
+      h("h1", null, keepTogether(this.#headline(sentences))),
       this.#renderSentences(sentences),
       h(
         "p",
@@ -293,7 +294,8 @@ class RunPage {
         summary.status !== "completed" && " · ",
         facts.map((fact, index) => [index > 0 && " · ", h("bdi", null, fact)]),
       ),
-      statusText && h("p", { class: "status-text" }, statusText),
+      // The status of a run that is not complete is already among the facts.
+      summary.status === "completed" && statusText && h("p", { class: "status-text" }, statusText),
     );
   }
 
@@ -504,7 +506,7 @@ function hasRubrics(payload) {
 
 function warningList(warnings) {
   if (!warnings?.length) return null;
-  const items = warnings.map((text) => h("li", { dir: "auto" }, text));
+  const items = warnings.map((text) => h("li", { dir: "auto" }, keepTogether(text)));
   const list = h("ul", null, items.slice(0, 5));
   return h(
     "div",

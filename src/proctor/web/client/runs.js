@@ -1,7 +1,7 @@
 // The list of runs: pass rates with intervals, filters, and a selection to compare.
 
 import { makeLink, parseAddress, updateParams } from "./address.js";
-import { append, button, emptyState, h, outcomeMark, replaceContent, select } from "./dom.js";
+import { append, button, emptyState, h, keepTogether, outcomeMark, replaceContent, select } from "./dom.js";
 import {
   containsWords,
   DASH,
@@ -22,6 +22,9 @@ import { intervalBar, sparkline } from "./plots.js";
 import { source } from "./source.js";
 
 const REFRESH = 3_000;
+const MAX_REFRESH = 30_000;
+// The server spends at most this share of its time on the list.
+const REFRESH_SHARE = 0.05;
 const PAGE_SIZE = 100;
 const MAX_CONFIGURATIONS = 6;
 const SORTS = [
@@ -58,31 +61,36 @@ class RunsPage {
     this.element = h("div", { class: "page" }, this.lead, this.tools, this.list, this.bar);
     this.keys = { "/": () => this.tools.querySelector("input")?.focus() };
     this.#schedule();
+    if (source.home === "server") document.addEventListener("visibilitychange", this.#refreshIfVisible);
   }
 
   destroy() {
+    this.destroyed = true;
     clearTimeout(this.timer);
+    document.removeEventListener("visibilitychange", this.#refreshIfVisible);
   }
 
-  // A run in progress is updated until it has finished.
-  #schedule() {
-    if (source.home === "file") return;
-    const isActive = this.runs.some((run) => run.status === "running" || run.status === "submitted");
-    this.timer = setTimeout(
-      async () => {
-        if (!document.hidden) {
-          try {
-            this.runs = (await source.get("runs")).runs;
-            this.update(parseAddress());
-          } catch {
-            // The next attempt follows.
-          }
-        }
-        this.#schedule();
-      },
-      isActive ? REFRESH : 10 * REFRESH,
-    );
+  // A run may start at any time. The list of a large history, which takes longer to read, is read less often.
+  #schedule(spent = 0) {
+    if (source.home === "file" || this.destroyed) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(this.#refreshIfVisible, Math.min(MAX_REFRESH, Math.max(REFRESH, spent / REFRESH_SHARE)));
   }
+
+  #refreshIfVisible = async () => {
+    if (document.hidden) return;
+    clearTimeout(this.timer);
+    const start = performance.now();
+    try {
+      const { runs } = await source.get("runs");
+      if (this.destroyed) return;
+      this.runs = runs;
+      this.update(parseAddress());
+    } catch {
+      // The next attempt follows.
+    }
+    this.#schedule(performance.now() - start);
+  };
 
   update({ params }) {
     this.params = params;
@@ -96,7 +104,7 @@ class RunsPage {
       return;
     }
     const runs = this.#filter(params);
-    replaceContent(this.lead, h("h1", null, describeNewest(this.runs)));
+    replaceContent(this.lead, h("h1", null, keepTogether(describeNewest(this.runs))));
     this.#renderTools(runs.length);
     const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     replaceContent(
@@ -414,8 +422,8 @@ function renderRate(rate, run) {
 export function runStatus(run) {
   if (run.status === "completed") return null;
   const planned = isNumber(run.planned)
-    ? ` ${formatInteger(run.finished)} of ${formatInteger(run.planned)}`
-    : ` ${formatInteger(run.finished)}`;
+    ? `${formatInteger(run.finished)} of ${formatCount(run.planned, "result")}`
+    : formatCount(run.finished, "result");
   const share = run.planned
     ? h("progress", { value: run.finished, max: run.planned, "aria-label": "finished results" })
     : null;
@@ -423,7 +431,7 @@ export function runStatus(run) {
     "span",
     { class: `status ${run.status}` },
     run.status === "failed" || run.status === "interrupted" ? outcomeMark("failed", { label: false }) : null,
-    ` ${run.status}${planned} `,
+    ` ${run.status}, ${planned} `,
     run.status === "running" ? share : null,
   );
 }

@@ -4,6 +4,7 @@ import { updateParams } from "./address.js";
 import { diffWords } from "./diff.js";
 import {
   append,
+  breakName,
   button,
   errorState,
   foldout,
@@ -18,6 +19,7 @@ import { copyText, markdownCell } from "./export.js";
 import {
   evaluatorLabel,
   formatCost,
+  formatCount,
   formatInteger,
   formatMilliseconds,
   formatScore,
@@ -29,7 +31,7 @@ import {
 } from "./format.js";
 import { flash } from "./gridtools.js";
 import { readFilters } from "./grid.js";
-import { renderTimeline, renderTranscript } from "./transcript.js";
+import { renderTimeline, renderTranscript, renderValue } from "./transcript.js";
 
 /** The panel beside a grid; it follows the parameters sample, c (configuration), epoch and against. */
 export class SamplePanel {
@@ -321,7 +323,7 @@ function hasExpected(sample) {
 }
 
 function textSection(title, value) {
-  return h("section", null, h("h3", null, title), quotation(toText(value), { label: title.toLowerCase() }));
+  return h("section", null, h("h3", null, title), renderValue(value, title.toLowerCase()));
 }
 
 function scoreOutcome(score) {
@@ -338,7 +340,7 @@ function outcomeSection(result) {
   const failed = scores.filter(([, score]) => scoreOutcome(score) === "failed").length;
   const value = isNumber(result.value) ? `, score ${formatScore(result.value)}` : "";
   const why = failed
-    ? `: ${failed} of ${scores.length} evaluators failed it`
+    ? `: ${failed} of ${formatCount(scores.length, "evaluator")} failed it`
     : result.outcome === "error"
       ? ": the target raised an error"
       : "";
@@ -347,7 +349,7 @@ function outcomeSection(result) {
       "tr",
       null,
       h("td", { class: "mark-cell" }, outcomeMark(scoreOutcome(score))),
-      h("th", { scope: "row" }, evaluatorLabel(name)),
+      h("th", { scope: "row" }, breakName(evaluatorLabel(name))),
       h("td", { class: "number" }, isNumber(score.value) ? formatScore(score.value) : ""),
       h(
         "td",

@@ -134,6 +134,15 @@ function renderMessage(event, answered) {
   );
 }
 
+/** Render a value that people read: messages and images as in a transcript, everything else as a quotation. */
+export function renderValue(value, label) {
+  const isMessage = (part) => typeof part?.role === "string" && "content" in part && !part.tool_calls && !part.tool_call_id;
+  const list = Array.isArray(value) && value.length > 0 ? value : [null];
+  if (list.every(isMessage)) return renderTranscript(list.map((message) => ({ type: "message", ...message })));
+  if (list.some((part) => readImage(part) !== null)) return h("div", { class: "parts" }, renderContent(list));
+  return quotation(toText(value), { label });
+}
+
 /** Render a content: text, or a list of parts with texts and images. */
 function renderContent(content) {
   if (content === null || content === undefined || content === "") return [];
@@ -159,7 +168,7 @@ function readImage(part) {
 }
 
 function renderImage(address) {
-  if (isSafeImage(address)) return h("img", { src: address, alt: "image in the session", class: "attached" });
+  if (isSafeImage(address)) return h("img", { src: address, alt: "attached image", class: "attached" });
   const text = address.startsWith("data:")
     ? `an image that is not shown (${address.slice(5, 30)}…)`
     : `an image that is not loaded: ${address.slice(0, 300)}`;

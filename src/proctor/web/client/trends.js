@@ -1,7 +1,7 @@
 // A metric over runs of one name, with intervals and marks where something changed.
 
 import { makeLink, navigate, updateParams } from "./address.js";
-import { emptyState, h, replaceContent, select } from "./dom.js";
+import { emptyState, h, keepTogether, replaceContent, select } from "./dom.js";
 import {
   DASH,
   formatCount,
@@ -104,7 +104,7 @@ function showTrend(content, payload, name, names, run) {
   const open = (point) => navigate(makeLink(["runs", point.run_id]));
   replaceContent(
     content,
-    h("div", { class: "lead" }, h("h1", null, describeTrend(series, metric, payload.metric, name))),
+    h("div", { class: "lead" }, h("h1", null, keepTogether(describeTrend(series, metric, payload.metric, name)))),
     tools,
     h(
       "section",
@@ -114,7 +114,7 @@ function showTrend(content, payload, name, names, run) {
       h(
         "p",
         { class: "quiet" },
-        `${describeIntervals(series)} A ring marks the run you came from, ◆ marks runs where something changed; hollow points are runs that are not complete, or rescored.`,
+        `${describeIntervals(series)}${describeMarks(points)}`,
       ),
     ),
     renderTable(points, metric),
@@ -129,6 +129,16 @@ function describeIntervals(series) {
     counts.includes(1) && "The whiskers of a single point are its 95% interval.",
   ].filter(Boolean);
   return parts.join(" ") || "There are no intervals.";
+}
+
+/** Explain the marks that the plot has. */
+function describeMarks(points) {
+  const marks = [
+    [points.some((point) => point.isSelected), " A ring marks the run you came from."],
+    [points.some((point) => point.changes.length), " ◆ marks runs where something changed."],
+    [points.some((point) => point.note), " Hollow points are runs that are not complete, or rescored."],
+  ];
+  return marks.map(([isShown, text]) => (isShown ? text : "")).join("");
 }
 
 function describePoint(point, metric) {
@@ -148,7 +158,7 @@ function describeTrend(series, metric, metricName, name) {
   const others = series.length - 1;
   const whose = series.length > 1 ? `${name}, ${longest.name}` : name;
   const rest = others ? ` ${formatCount(others, "other configuration")} below.` : "";
-  const head = `${metricLabel(metricName)} of ${whose}: ${describePoint(last, metric)} in the newest of ${formatCount(known.length, "run")}`;
+  const head = `${metricLabel(metricName)} of ${whose}: ${describePoint(last, metric)} in ${known.length === 1 ? "the only run" : `the newest of ${formatInteger(known.length)} runs`}`;
   const text = `${head}${before ? `, ${describePoint(before, metric)} in the run before` : ""}.${rest}`;
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
@@ -161,7 +171,7 @@ function renderTable(points, metric) {
       h(
         "tr",
         { class: point.isSelected ? "selected" : null, "aria-current": point.isSelected ? "true" : null },
-        h("td", { class: "nowrap" }, h("a", { href: makeLink(["runs", point.run_id]) }, formatTime(point.time))),
+        h("td", { class: "nowrap" }, h("a", { href: makeLink(["runs", point.run_id]) }, formatTime(point.time)), h("span", { class: "quiet" }, ` ${point.run_id.split("-").at(-1)}`)),
         h("td", { dir: "auto" }, point.configuration),
         h("td", { class: "number" }, h("strong", null, formatValue(point.value, metric))),
         h("td", { class: "number", "data-label": "95% interval" }, formatInterval(point.interval, metric) || DASH),
