@@ -67,7 +67,11 @@ def covered() -> Iterator[Claim]:
             8,
         )
     yield Claim("bootstrap of pairs, median, 30 clusters of 4", partial(quantile_covers, n=30, size=4), (0.93, 1.0), 8)
-    yield Claim("bootstrap of pairs, ratio of sums, n = 60", partial(ratio_covers, n=60), (0.92, 0.97), 8)
+    # Measured once with 4,000 replicates: .949 ± .0035.
+    yield Claim("bootstrap of pairs, ratio of sums, n = 60", partial(ratio_covers, n=60), COVERED, 8)
+    for ratio, paired in ((1.0, True), (2.0, True), (2.0, False)):
+        name = f"percentage, skewed, ratio {ratio:g}, n = 30{'' if paired else ' each'}"
+        yield Claim(name, partial(percentage_covers, n=30, ratio=ratio, paired=paired), (0.93, 0.98), 2)
     yield Claim("A/A, quantile 0.95 by bootstrap, n = 200", partial(quantile_alarms, n=200, share=0.95), AT_MOST, 8)
     for rate in (0.9, 0.95, 0.98):
         for clusters in (8, 30):
@@ -194,6 +198,15 @@ def ratio_covers(chance: Chance, n: int) -> float:
         return ratio
 
     return holds(paired_evidence(chance, n, 1, compute).interval(), 0.0)
+
+
+def percentage_covers(chance: Chance, n: int, ratio: float, paired: bool) -> float:
+    """Check the percentage by which skewed numbers differ, such as costs; the samples are as hard for both."""
+    hard = [chance.gauss(0, 0.5) for _ in range(n)]
+    first = [ratio * math.exp(each + chance.gauss(0, 0.7)) for each in hard]
+    second = [math.exp((each if paired else chance.gauss(0, 0.5)) + chance.gauss(0, 0.7)) for each in hard]
+    evidence = Evidence(first, second, paired)
+    return holds(evidence.percentage_interval(evidence.interval()), 100 * (ratio - 1))
 
 
 def effect_covers(chance: Chance, n: int) -> float:

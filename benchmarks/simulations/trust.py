@@ -12,8 +12,7 @@ from benchmarks.simulations.claim import COVERED, Chance, Claim
 from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side
-from proctor.core.stats.bootstrap import Resampled, resample
-from proctor.core.stats.variance import estimate_components, summarize_samples
+from proctor.core.stats.variance import ComponentEstimate, estimate_components, share_intervals, summarize_samples
 from proctor.records.metric import Trend, TrendPoint
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata
 from proctor.records.sample import Sample
@@ -25,6 +24,8 @@ from proctor.validity.plan import assume_spread, find_samples
 START = datetime(2026, 1, 1, tzinfo=UTC)
 # Between samples, between epochs, between verdicts.
 PLANTED = (0.09, 0.09, 0.04)
+# Of intervals of shares with fewer than 100 samples.
+APPROXIMATE = (0.9, 0.98)
 HEALTHY_RUNS, SAMPLES, RATE = 20, 200, 0.8
 
 
@@ -32,7 +33,13 @@ def trusted() -> Iterator[Claim]:
     """Components, intervals of shares, planned gates, the false-alarm rate, and the blame of single changes."""
     for index, name in enumerate(("samples", "agent", "judge")):
         yield Claim(f"noise: planted variance of {name} within 10%", partial(is_near, index=index), (0.9, 1.0), 40)
-    yield Claim("noise: share of the judge covered, 100 x 3 x 2", covers_share, COVERED, 20)
+    for index, name in enumerate(("samples", "agent", "judge")):
+        for samples, band in ((100, COVERED), (20, APPROXIMATE)):
+            size = f"{samples} x 3 x 2"
+            trial = partial(covers_share, samples=samples, index=index)
+            yield Claim(f"noise: share of the {name} covered, {size}", trial, band, 4)
+            trial = partial(covers_share_of_flips, samples=samples, index=index)
+            yield Claim(f"noise: share of the {name} covered, flips, {size}", trial, band, 4)
     for epochs in (1, 3):
         name = f"plan: an equal run passes 80% of gates, {epochs} epochs"
         yield Claim(name, partial(passes_planned_gate, epochs=epochs), (0.76, 0.84), 8)
@@ -61,21 +68,29 @@ def is_near(chance: Chance, index: int) -> float:
     return float(abs(component / PLANTED[index] - 1) < 0.1)
 
 
-def covers_share(chance: Chance) -> float:
-    """Return 1 if the bootstrap interval of the judge's share contains the true share."""
-    between, within, judge = PLANTED
-    truth = judge / 6 / (between + within / 3 + judge / 6)
+def covers_share(chance: Chance, samples: int, index: int) -> float:
+    """Return 1 if the interval of a share contains the true share; `index` is the place of its component."""
+    parts = [variance / count for variance, count in zip(PLANTED, (1, 3, 6), strict=True)]
+    return _is_covered(draw_verdicts(chance, samples, 3, 2), parts, index)
 
-    def share(sums: Sequence[object]) -> float:
-        estimate = estimate_components(sums)  # type: ignore[arg-type]
-        assert estimate is not None
-        total = estimate.between + (estimate.within or 0) / 3 + (estimate.judge or 0) / 6
-        return (estimate.judge or 0) / 6 / total
 
-    sums = summarize_samples(draw_verdicts(chance, 100, 3, 2))
-    values = resample([sums], share, resamples=300, seed=chance.randrange(10**6))
-    low, high = Resampled(values, len(sums)).interval()
-    return float(low <= truth <= high)
+def covers_share_of_flips(chance: Chance, samples: int, index: int) -> float:
+    """Return 1 if the interval covers with passes and failures: rates from Beta(4, 1), 5% of the verdicts wrong."""
+    rows = []
+    for _ in range(samples):
+        rate = chance.betavariate(4, 1)
+        answers = [chance.random() < rate for _ in range(3)]
+        rows.append([[float(answer != (chance.random() < 0.05)) for _ in range(2)] for answer in answers])
+    # The variances of a rate, of an answer and of a verdict; a wrong verdict shrinks differences by 1 - 2 * .05.
+    return _is_covered(rows, [0.81 * 2 / 75, 0.81 * 2 / 15 / 3, 0.05 * 0.95 / 6], index)
+
+
+def _is_covered(rows: list[list[list[float]]], parts: Sequence[float], index: int) -> float:
+    def split(estimate: ComponentEstimate) -> list[float]:
+        return [estimate.between, (estimate.within or 0.0) / 3, (estimate.judge or 0.0) / 6]
+
+    low, high = share_intervals(summarize_samples(rows), split)[index]
+    return float(low <= parts[index] / sum(parts) <= high)
 
 
 def passes_planned_gate(chance: Chance, epochs: int) -> float:

@@ -128,7 +128,8 @@ def test_too_few_samples_are_inconclusive_and_it_says_how_many_more(exam: Projec
     answer = " ".join(result.out.split("\n\n")[0].split())
     assert re.fullmatch(
         r"The gate is inconclusive: strict_pass_rate 98\.5% vs\. 100\.0%, from 3\.6 points "
-        r"worse to 0\.7 points better \(margin 2\.0 points, 200 samples\); about [\d,]+ more "
+        r"worse to 0\.7 points better \(margin 2\.0 points, 200 samples\); if the difference stays near -1\.5 points, "
+        r"about [\d,]+ more "
         r"samples would decide it\.",
         answer,
     )

@@ -299,7 +299,8 @@ def test_as_text_it_is_the_answer_and_a_table() -> None:
     answer, gap, *table = str(compare(low, high)).splitlines()
     assert answer == (
         "Not enough evidence that low and high differ: tokens 450 vs. 500, -50 (-10.0%) "
-        "(n = 3, 95% interval -74.84 to -25.16, p = 0.25); about 3 more samples would decide it."
+        "(n = 3, 95% interval -74.84 to -25.16, p = 0.25); if the difference stays near -50, "
+        "about 3 more samples would decide it."
     )
     assert gap == ""
     more = " (about 3 more)"
@@ -328,3 +329,47 @@ def test_the_interval_of_a_latency_ends_at_zero_and_that_of_a_difference_may_not
     assert (delta.interval or (0,))[0] < 0
     field = sides_of_field(numbers(-5, 0, 5), numbers(0, 1, 2)).fields["tokens"]
     assert (field.a_interval or (0,))[0] < 0
+
+
+def test_a_cost_cannot_fall_by_more_than_all_of_it() -> None:
+    """Five skewed costs: the difference is from -7 to 3 dollars around a baseline of 4, but not from -180%."""
+    first, second = numbers(0.1, 0.2, 0.1, 9.0, 0.2), numbers(0.3, 19.0, 0.2, 0.4, 0.1)
+    delta = of_field(first, second)
+    assert delta.interval is not None
+    assert delta.b is not None
+    assert 100 * delta.interval[0] / delta.b < -100
+    assert delta.percentage_interval is not None
+    low, high = delta.percentage_interval
+    assert delta.percentage is not None
+    assert low == -100 < delta.percentage < high
+
+
+def test_a_percentage_allows_for_the_error_of_its_base() -> None:
+    """If only the baseline varies, by ±20%, a doubled cost may be 67% to 150% more, not 80% to 120%."""
+    base = [1 + sign * step for step in (0.05, 0.15, 0.3, 0.6) for sign in (1, -1)]
+    delta = of_field(numbers(*[2.0] * 8), numbers(*base))
+    assert delta.interval is not None
+    assert delta.percentage_interval is not None
+    half = (delta.interval[1] - delta.interval[0]) / 2
+    assert delta.percentage_interval == pytest.approx((100 * (2 / (1 + half) - 1), 100 * (2 / (1 - half) - 1)))
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=30), st.booleans())
+def test_percentages_and_differences_exclude_zero_together(pairs: list[tuple[float, float]], is_paired: bool) -> None:
+    """So that no table contradicts itself; no number of a resource falls below 0."""
+    first, second = (numbers(*(pair[side] for pair in pairs)) for side in (0, 1))
+    if not is_paired:
+        second = {f"other{name}": value for name, value in second.items()}
+    delta = of_field(first, second)
+    if delta.interval is not None and delta.percentage_interval is not None and delta.absolute:
+        low, high = delta.percentage_interval
+        assert -100 <= low <= high
+        zero = 1e-6 * max(map(abs, delta.interval))
+        assert (low > 1e-4) <= (delta.interval[0] > -zero)
+        assert (high < -1e-4) <= (delta.interval[1] < zero)
+
+
+def test_rates_and_negative_numbers_have_no_percentage_interval() -> None:
+    """Points are no ratio, and a temperature has no natural zero."""
+    assert of_score([0.1, 0.5, 0.9], [0.2, 0.4, 0.6]).percentage_interval is None
+    assert of_field(numbers(-1, 2, 3), numbers(1, 4, 2)).percentage_interval is None

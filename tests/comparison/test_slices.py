@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import compare, evaluate
+from proctor.comparison.compare import compare as compare_sides
 from proctor.comparison.report import EvalReport
-from proctor.comparison.slices import slice_samples
+from proctor.comparison.sides import Side
+from proctor.comparison.slices import _correct_interval, slice_samples
 from proctor.errors import ConfigError
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -240,3 +242,15 @@ def test_tags_overlap() -> None:
         "hard": 1.0,
         "(none)": 1.0,
     }
+
+
+def test_percentages_of_slices_have_their_confidence() -> None:
+    """The interval of a percentage is widened like that of the difference."""
+    values = [{f"s{n}": float(n % modulus + 1) for n in range(30)} for modulus in (7, 5)]
+    a, b = (Side(name, fields={"tokens": each}, samples=tuple(each)) for name, each in zip("ab", values, strict=True))
+    delta = compare_sides(a, b).fields["tokens"]
+    wide = _correct_interval(delta, (a, b), 0.99)
+    assert delta.percentage_interval is not None
+    assert wide.percentage_interval is not None
+    assert wide.percentage_interval[0] < delta.percentage_interval[0]
+    assert wide.percentage_interval[1] > delta.percentage_interval[1]

@@ -73,7 +73,7 @@ def test_a_run_warns_of_every_evaluator_that_skipped_more_than_a_tenth() -> None
 
 def test_a_tenth_may_be_skipped_without_a_warning() -> None:
     """One of ten is not more than a tenth."""
-    dataset = [{"id": str(at), "input": "fine"} for at in range(9)] + [{"id": "9", "input": "gut"}]
+    dataset = [{"id": str(at), "input": "fine", "expected": str(at)} for at in range(9)] + [{"id": "9", "input": "gut"}]
     report = evaluate(echo, dataset, toxicity, history=False, progress=False)
     assert report.metadata is not None
     assert report.metadata.warnings == ()

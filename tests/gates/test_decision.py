@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import comb
 
+import msgspec
 import pytest
 from benchmarks.simulations.claim import Claim, simulate
 from benchmarks.simulations.gated import gated
@@ -82,7 +84,7 @@ def test_the_sentences_say_how_bad_it_is_at_worst_and_what_is_allowed() -> None:
     assert unclear.more_samples == 4480
     assert unclear.sentence == (
         f"{figures}, from 3.3 points worse to 0.7 points worse (margin 3.0 points, 1,000 samples); "
-        "about 4,500 more samples would decide it"
+        "if the difference stays near -2.0 points, about 4,500 more samples would decide it"
     )
     assert gate(verdicts(1000, 30, 10), margin=0.0).sentence == (
         "strict_pass_rate 52.0% vs. 50.0%, at least 0.7 points better (margin 0.0 points, 1,000 samples)"
@@ -390,4 +392,66 @@ SHORT = [claim for claim in gated() if "n = 60" in claim.name]
 def test_equal_systems_are_rarely_red(claim: Claim) -> None:
     """The simulation in short, with the room that so few replicates need."""
     short = claim._replace(asked=(0.0, claim.asked[1] + 0.1), cost=1)
-    assert simulate(short, replicates=30).holds
+    assert simulate(short, replicates=30).verdict == "holds"
+
+
+def test_a_gate_does_not_fail_what_may_be_chance() -> None:
+    """Five of five lost have p = 2 / 2^5 = .06, as in a comparison; six have .03, and fail."""
+    few = decide([verdicts_all_lost(5)], GateConfig({STRICT: 0.02}))
+    assert few.verdict == "inconclusive"
+    assert few.checks[0].more_samples == 1
+    assert (
+        "which may be chance: exact McNemar test, p = 0.062, and a failure needs at most 0.05; "
+        "if the difference stays near -100.0 points, about 1 more sample would decide it"
+    ) in few.answer
+    assert decide([verdicts_all_lost(6)], GateConfig({STRICT: 0.02})).verdict == "fail"
+
+
+def verdicts_all_lost(n: int) -> tuple[Side, Side]:
+    new, old = ({f"s{i}": value for i in range(n)} for value in (0.0, 1.0))
+    return rates("new", new), rates("main", old)
+
+
+def test_equal_systems_fail_in_at_most_one_of_forty_gates() -> None:
+    """For every number of up to 12 samples and every rate of flips, summed over all outcomes with margin 0."""
+    for n in range(2, 13):
+        failing = [
+            (up, down)
+            for up in range(n + 1)
+            for down in range(n + 1 - up)
+            if gate(flipped(n, up, down), margin=0.0).verdict == "fail"
+        ]
+        for rate in (0.2, 0.5, 0.8, 1.0):
+            chances = (
+                comb(n, up) * comb(n - up, down) * (rate / 2) ** (up + down) * (1 - rate) ** (n - up - down)
+                for up, down in failing
+            )
+            assert sum(chances) <= 0.025
+
+
+def flipped(n: int, up: int, down: int) -> tuple[Side, Side]:
+    old = {f"s{i}": float(i >= up) for i in range(n)}
+    new = old | {f"s{i}": 1.0 for i in range(up)} | {f"s{i}": 0.0 for i in range(up, up + down)}
+    return rates("new", new), rates("main", old)
+
+
+def test_notes_say_which_rule_decides_where_gate_and_comparison_seem_to_differ() -> None:
+    """A real but small difference passes; one beyond the margin fails although Holm's correction doubts it."""
+    passing = decide([verdicts(2000, 10, 40)], GateConfig({STRICT: 0.05}))
+    assert passing.verdict == "pass"
+    assert any(note.startswith(f'{STRICT} passes, although a comparison says "worse"') for note in passing.notes)
+    undecided = decide([verdicts(1000, 10, 30)], GateConfig({STRICT: 0.02}))
+    assert undecided.verdict == "inconclusive"
+    assert any("may be smaller or larger than the margin of 2.0 points" in note for note in undecided.notes)
+    new, old = verdicts(100, 0, 7)
+    scores = [
+        {f"other{at}": {f"s{i}": float((7 * i + at * step) % 100 < 50) for i in range(100)} for at in range(8)}
+        for step in (13, 29)
+    ]
+    pair = msgspec.structs.replace(new, scores=scores[0]), msgspec.structs.replace(old, scores=scores[1])
+    failing = decide([pair], GateConfig({STRICT: 0.0}))
+    assert failing.verdict == "fail"
+    assert any(
+        note.startswith(f'{STRICT} fails, although a comparison says "not enough evidence": the gate asks whether this')
+        for note in failing.notes
+    )

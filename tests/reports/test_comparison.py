@@ -90,6 +90,7 @@ Note: the datasets are not the same: samples of one id may have other contents
 Difference: new minus main; n = 1,300 to 1,319, paired by sample, p corrected
 for 4 tests (Holm); 95% intervals below the numbers; g: difference in standard
 deviations
+≈ N more: samples that would decide if the difference stays near the one seen
 """
 
 

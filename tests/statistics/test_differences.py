@@ -13,7 +13,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from proctor.core.stats.differences import compare_groups, paired_differences, paired_t, sample_moments, welch_t
+from proctor.core.stats.differences import (
+    compare_groups,
+    paired_differences,
+    paired_t,
+    ratio_interval,
+    sample_moments,
+    welch_t,
+)
 from proctor.core.stats.permutations import (
     GRID,
     Direction,
@@ -325,3 +332,17 @@ def test_sixty_of_sixty_positive_differences() -> None:
     result = sign_flip_test([0.5 + 0.001 * at for at in range(60)])
     assert result.p == pytest.approx(2.0**-59)
     assert result.p == result.smallest
+
+
+def test_the_interval_of_a_ratio_by_hand() -> None:
+    """2 / (1 ± 2 * .1) if only the second mean has an error; 2 ± .2 if only the first has."""
+    assert ratio_interval((2.0, 1.0), (0.0, 0.1, 0.1), (0.8, 1.2)) == pytest.approx((2 / 1.2, 2 / 0.8))
+    assert ratio_interval((2.0, 1.0), (0.1, 0.0, 0.1), (0.8, 1.2)) == pytest.approx((1.8, 2.2))
+
+
+def test_the_interval_of_a_ratio_has_limits() -> None:
+    """It ends at 0; a second mean that may be 0 counts as exact, and a ratio to 0 has no interval."""
+    assert ratio_interval((1.0, 2.0), (0.9, 0.1, 0.9), (-3.0, 1.0)) == (0.0, pytest.approx(1.505, abs=0.001))
+    assert ratio_interval((1.0, 1.0), (0.1, 0.9, 0.9), (-1.8, 1.8)) == pytest.approx((0.0, 2.8))
+    assert ratio_interval((1.0, 0.0), (0.1, 0.0, 0.1), (0.8, 1.2)) is None
+    assert ratio_interval((1.0, 1.0), (0.1, 0.1, 0.1), None) is None

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from benchmarks.simulations.__main__ import claims
-from benchmarks.simulations.claim import Claim, simulate
+from benchmarks.simulations.claim import UNDECIDED, Claim, Found, simulate
 from benchmarks.simulations.deciding import early_alarm, early_red
 
 from tests.tables import each_row
@@ -59,3 +59,11 @@ def test_every_claim_can_be_simulated(claim: Claim) -> None:
 def test_a_test_after_every_sample_raises_no_false_alarms(claim: Claim) -> None:
     alarms = [claim.trial(random.Random(seed)) for seed in range(25)]
     assert sum(alarms) / len(alarms) <= claim.asked[1] + 0.1
+
+
+def test_chance_does_not_refute_a_claim() -> None:
+    """A share of .064 ± .022 does not refute at most .05; .064 ± .002 does."""
+    claim = Claim("alarms", lambda chance: 0.0, (0.0, 0.05))
+    assert Found(claim, 0.049, 0.02, 125, 0.0).verdict == "holds"
+    assert Found(claim, 0.064, 0.022, 125, 0.0).verdict == UNDECIDED
+    assert Found(claim, 0.064, 0.002, 16_000, 0.0).verdict == "DOES NOT HOLD"

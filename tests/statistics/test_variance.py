@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
-from proctor.core.stats.variance import ComponentEstimate, estimate_components, summarize_samples
+from proctor.core.stats.variance import ComponentEstimate, estimate_components, share_intervals, summarize_samples
 
 
 def split(rows: Iterable[Sequence[float]]) -> ComponentEstimate | None:
@@ -86,3 +86,42 @@ def test_a_level_without_repeats_belongs_to_the_level_above() -> None:
     assert estimate == (0.0, None, 0.25)
     assert estimate_components(summarize_samples([[[0.0]], [[1.0]]])) == (0.5, None, None)
     assert estimate_components(summarize_samples([[[0.0]], [[]]])) is None
+
+
+def split_parts(estimate: ComponentEstimate) -> list[float]:
+    """Return the parts of the variance of a mean with three epochs and two judgings."""
+    return [estimate.between, (estimate.within or 0.0) / 3, (estimate.judge or 0.0) / 6]
+
+
+def test_the_shares_have_intervals_that_contain_them() -> None:
+    """With one verdict on each epoch, the shares of samples and epochs add up to 1, and so do the ends."""
+    rng = random.Random(3)
+    rows = [[[rng.gauss(center, 0.3)] for _ in range(3)] for center in (rng.gauss(0.5, 0.3) for _ in range(60))]
+    units = summarize_samples(rows)
+    estimate = estimate_components(units)
+    assert estimate is not None
+    samples, epochs, _ = share_intervals(units, split_parts)
+    share = estimate.between / (estimate.between + (estimate.within or 0.0) / 3)
+    assert 0 < samples[0] < share < samples[1] < 1
+    assert epochs == pytest.approx((1 - samples[1], 1 - samples[0]))
+
+
+def test_verdicts_that_never_differ_may_differ_elsewhere() -> None:
+    """Of 40 samples without a flip, up to 9% may have one: a judge's share of 0% to 1%, not of exactly 0%."""
+    units = summarize_samples([[[float(n % 2)] * 2] * 3 for n in range(40)])
+    samples, epochs, judge = share_intervals(units, split_parts)
+    assert samples == pytest.approx((0.962, 1.0), abs=0.001)
+    assert epochs == pytest.approx((0.0, 0.038), abs=0.001)
+    assert judge == pytest.approx((0.0, 0.0095), abs=0.001)
+
+
+def test_scores_that_do_not_vary_have_any_share() -> None:
+    """Without variance, nothing is known of its parts."""
+    assert share_intervals(summarize_samples([[[1.0, 1.0]] * 3] * 10), split_parts) == [(0.0, 1.0)] * 3
+
+
+@given(st.lists(st.lists(st.integers(0, 2).map(float), min_size=2, max_size=2), min_size=3, max_size=30))
+def test_intervals_of_shares_are_shares(rows: list[list[float]]) -> None:
+    """Also if the variance may be 0, or a component is negative."""
+    for low, high in share_intervals(summarize_samples([[value] for value in row] for row in rows), split_parts):
+        assert 0 <= low <= high <= 1

@@ -31,6 +31,7 @@ from proctor.core.identity import have_different_schemes
 from proctor.core.stats.intervals import find_cluster_problem
 from proctor.errors import ConfigError, suggest_name
 from proctor.metrics.registry import MetricLike, compute_metric, to_metric
+from proctor.metrics.warnings import is_repetition_warning
 from proctor.records import codec
 from proctor.records.comparison import MIN_DIFFERENCE, NOT_COMPARABLE, Comparison, MetricDelta, list_aliases
 from proctor.records.formatting import format_count
@@ -419,6 +420,7 @@ def _find_notes(a: Side, b: Side) -> Iterator[str]:
                 yield f"{problem}: the numbers of {side.name} have no interval"
             if side.run.cached_outputs is not None:
                 yield f"{side.name}: {side.run.cached_outputs}"
+    yield from _find_repetitions(a, b)
     if a.run is not None and b.run is not None and a.run.run_id != b.run.run_id:
         yield from _describe_run_differences(a, b, a.run, b.run)
         if any(is_latency_of_two_runs(name, a, b) for name in a.names if b.find(name)):
@@ -427,6 +429,18 @@ def _find_notes(a: Side, b: Side) -> Iterator[str]:
         yield note
     changes = _find_changes(a, b)
     yield from (*changes.describe(a.name, b.name), *changes.describe_minor_changes(a.name, b.name))
+
+
+def _find_repetitions(a: Side, b: Side) -> Iterator[str]:
+    """Yield the warnings about repeated samples; a warning of both sides has no name."""
+    texts = {
+        text: [side.name for side in (a, b) if side.run is not None and text in side.run.warnings]
+        for run in (a.run, b.run)
+        if run is not None
+        for text in run.warnings
+        if is_repetition_warning(text)
+    }
+    yield from (f"{names[0]}: {text}" if len(names) == 1 else text for text, names in texts.items())
 
 
 def describe_incomplete_run(name: str, run: RunMetadata) -> Iterator[str]:

@@ -67,7 +67,9 @@ def collect_evidence(a: Side, b: Side, a_numbers: ValuesBySample, b_numbers: Val
     return Evidence([*a_numbers.values()], [*b_numbers.values()], False, *clusters)
 
 
-def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numbers: ValuesBySample) -> MetricDelta:
+def compute_delta(
+    a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numbers: ValuesBySample, kind: Kind
+) -> MetricDelta:
     """Compute the delta of one number, without its verdict, which depends on all other deltas."""
     evidence = collect_evidence(a, b, a_numbers, b_numbers)
     a_mean, b_mean = mean(evidence.first), mean(evidence.second)
@@ -80,6 +82,7 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numb
     b_clusters = evidence.clusters if evidence.second_clusters is None else evidence.second_clusters
     clusters = None if evidence.clusters is None else len({*evidence.clusters, *(b_clusters or ())})
     pairs = evidence.n if evidence.paired else 0
+    interval = evidence.interval()
     return MetricDelta(
         name,
         a_mean,
@@ -87,7 +90,7 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numb
         absolute,
         100 * absolute / abs(b_mean) if absolute is not None and b_mean else None,
         evidence.n,
-        evidence.interval(),
+        interval,
         _estimate_side_interval(a, name, evidence.first, evidence.clusters, b_numbers if evidence.paired else None),
         _estimate_side_interval(b, name, evidence.second, b_clusters, a_numbers if evidence.paired else None),
         p=p,
@@ -99,6 +102,7 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numb
         paired=evidence.paired,
         clusters=clusters,
         units=None if clusters is None else evidence.units,
+        percentage_interval=evidence.percentage_interval(interval) if kind == "number" else None,
     )
 
 
@@ -134,7 +138,7 @@ def compute_all_deltas(
             index,
             group,
             _describe_scale(
-                compute_delta(a, b, name, *numbers),
+                compute_delta(a, b, name, *numbers, _find_kind(name, group)[0]),
                 *_find_kind(name, group),
                 better,
                 min_difference,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE
-from proctor.comparison.verdicts import DIFFERENT_MOMENTS, has_different_moments
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS, LEVEL, has_different_moments
 from proctor.core.stats.intervals import MIN_CLUSTERS
 from proctor.errors import join_choices
 from proctor.records import formatting
@@ -14,6 +14,7 @@ from proctor.records.comparison import BOOTSTRAP, NOT_COMPARABLE, Comparison, Me
 from proctor.records.formatting import Kind, format_count
 from proctor.records.gate import Check, Early, GateVerdict
 from proctor.records.metric import MetricValue
+from proctor.records.run import RunMetadata
 
 MAX_LISTED_NAMES = 4
 MAX_LISTED_IDS = 3
@@ -49,7 +50,7 @@ def describe_comparison(comparison: Comparison) -> str:
 def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
     a, b = comparison.a, comparison.b
     difference = formatting.format_change(delta.absolute, delta.kind, metric=delta.name)
-    difference += formatting.change_unit(delta.kind)
+    stays = difference = f"{difference}{formatting.change_unit(delta.kind)}"
     if delta.kind == "number" and delta.percentage is not None:
         difference += f" ({delta.percentage:+.1f}%)"
     figures = (
@@ -63,7 +64,8 @@ def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
         # Equal values can only be decided one way.
         limit = _format_size(delta.kind, delta.min_difference)
         purpose = "decide it" if delta.absolute else f"rule out more than ±{limit}"
-        needed = _describe_needed(delta.more_samples, delta.paired, purpose) if delta.more_samples else ""
+        is_feasible = 0 < (delta.more_samples or 0) <= _MAX_FEASIBLE_FACTOR * delta.n
+        needed = _describe_needed(delta.more_samples or 0, delta.paired, stays, purpose) if is_feasible else ""
         return f"Not enough evidence that {a} and {b} differ: {figures}{needed}."
     if delta.verdict == NOT_COMPARABLE:
         reason = f"; {DIFFERENT_MOMENTS}" if has_different_moments(delta) else ""
@@ -76,10 +78,14 @@ def _describe_values(name: str, a: float | None, b: float | None, kind: Kind) ->
     return f"{name} {formatting.format_value(a, kind, name)} vs. {formatting.format_value(b, kind, name)}"
 
 
-def _describe_needed(more: int, is_paired: bool, purpose: str = "decide it") -> str:
+def _describe_needed(more: int, is_paired: bool, difference: str, purpose: str = "decide it") -> str:
+    """Say how many samples are needed; the estimate knows only the difference seen so far."""
     noun = "sample" if more == 1 else "samples"
     side = "" if is_paired else " on each side"
-    return f"; about {formatting.format_estimate(more)} more {noun}{side} would {purpose}"
+    return (
+        f"; if the difference stays near {difference}, "
+        f"about {formatting.format_estimate(more)} more {noun}{side} would {purpose}"
+    )
 
 
 def _describe_certainty(delta: MetricDelta, tests: int) -> Iterator[str]:
@@ -165,8 +171,54 @@ def describe_metric(check: Check, delta: MetricDelta, family: int = 1, missing: 
     if check.verdict == "fail":
         return f"{figures}, at least {highest} ({margin}){gaps}"
     is_beyond = high < -(check.margin or 0.0)
-    caveat = f", which is not certain enough for one of {family} metrics" if is_beyond else ""
+    caveat = _describe_doubt(delta, family) if is_beyond else ""
     return f"{figures}, from {lowest} to {highest} ({margin}){caveat}{gaps}"
+
+
+def _describe_doubt(delta: MetricDelta, family: int) -> str:
+    """Say why a difference beyond the margin does not fail the gate."""
+    if family > 1 or delta.p is None:
+        return f", which is not certain enough for one of {family} metrics"
+    p = formatting.format_probability(delta.p)
+    return f", which may be chance: {delta.method}, p = {p}, and a failure needs at most {LEVEL:g}"
+
+
+def describe_rules(check: Check, delta: MetricDelta | None, tests: int) -> Iterator[str]:
+    """Explain a check whose verdict seems to contradict the verdict of the comparison: they answer two questions."""
+    if delta is None or check.interval is None or check.margin is None:
+        return
+    margin = _format_size(delta.kind, check.margin)
+    if check.verdict == "fail" and delta.verdict == "not enough evidence":
+        correction = f", with p corrected for {tests} tests" if tests > 1 else ""
+        yield (
+            f'{check.name} fails, although a comparison says "{delta.verdict}": the gate asks whether this metric is '
+            f"worse by more than its margin of {margin}; a comparison asks whether any metric differs{correction}"
+        )
+    elif check.verdict == "pass" and delta.verdict == "worse":
+        yield (
+            f'{check.name} passes, although a comparison says "worse": the difference is not chance, but it is '
+            f"smaller than the margin of {margin}"
+        )
+    elif check.verdict == "inconclusive" and delta.verdict == "worse":
+        yield (
+            f'{check.name} is inconclusive, although a comparison says "worse": the difference is not chance, but it '
+            f"may be smaller or larger than the margin of {margin}"
+        )
+
+
+def list_warnings(
+    runs: Iterable[RunMetadata | None], baselines: Iterable[tuple[str, RunMetadata | None]]
+) -> tuple[str, ...]:
+    """Return the warnings of the runs, and those that only a baseline has, with its name."""
+    own = dict.fromkeys(text for run in runs if run is not None for text in run.warnings)
+    others = (
+        f"the baseline {name}: {text}"
+        for name, run in baselines
+        if run is not None
+        for text in run.warnings
+        if text not in own
+    )
+    return tuple(dict.fromkeys((*own, *others)))
 
 
 def describe_count(metric: MetricValue | None) -> str:
@@ -244,7 +296,8 @@ def describe_more(check: Check) -> str:
     """Say how many more samples would decide a check, or why no number of them would; empty if unknown."""
     more = check.more_samples
     if more is not None and not is_infeasible(check):
-        return _describe_needed(more, check.baseline_n is None)
+        difference = formatting.format_change(check.difference, check.kind, metric=check.name)
+        return _describe_needed(more, check.baseline_n is None, f"{difference}{formatting.change_unit(check.kind)}")
     if check.interval is None or not check.n:
         return ""
     if not check.margin and not check.difference:

@@ -140,6 +140,23 @@ class Evidence:
             return math.sqrt(up + down - (up - down) ** 2 / n) / n or None
         return None if self._t_estimate is None else self._t_estimate.error
 
+    def percentage_interval(self, interval: intervals.Interval | None) -> intervals.Interval | None:
+        """Return the interval of the difference in percent of the second side, given that of the difference.
+
+        None if a number is negative, or if the second side is 0.
+        """
+        if interval is None or not self.error or min(min(self.first), min(self.second)) < 0:
+            return None
+        zeros = [0.0] * max(self.sizes)
+        sides = (self.first, zeros[: self.sizes[1]]), (zeros[: self.sizes[0]], self.second)
+        errors = [
+            Evidence(first, second, self.paired, self.clusters, self.second_clusters).error or 0.0
+            for first, second in sides
+        ]
+        means = mean(self.first) or 0.0, mean(self.second) or 0.0
+        ratio = differences.ratio_interval(means, (errors[0], errors[1], self.error), interval)
+        return ratio and (100 * (ratio[0] - 1), 100 * (ratio[1] - 1))
+
     @property
     def effect(self) -> float | None:
         """The difference in standard deviations (Hedges' g)."""

@@ -292,13 +292,15 @@ def _correct_interval(delta: MetricDelta, pair: Pair, confidence: float) -> Metr
     """Widen the interval of a delta to the confidence of all slices; withdraw "no relevant difference" if need be."""
     tables = zip(*((side.metrics, side.scores, side.fields) for side in pair), strict=True)
     numbers = next((a.get(delta.name, {}), b.get(delta.name, {})) for a, b in tables if delta.name in {**a, **b})
-    interval = None if delta.interval is None else collect_evidence(*pair, *numbers).interval(confidence)
+    evidence = collect_evidence(*pair, *numbers)
+    interval = None if delta.interval is None else evidence.interval(confidence)
+    percentage_interval = evidence.percentage_interval(interval) if delta.kind == "number" else None
     if delta.kind != "number":
         interval = clip_interval(interval, -1.0, 1.0)
     is_equal = delta.verdict == "no relevant difference"
     if is_equal and interval is not None and max(-interval[0], interval[1]) > delta.min_difference:
         delta = msgspec.structs.replace(delta, verdict="not enough evidence")
-    return msgspec.structs.replace(delta, interval=interval)
+    return msgspec.structs.replace(delta, interval=interval, percentage_interval=percentage_interval)
 
 
 def _is_reversed(delta: MetricDelta, total: MetricDelta | None) -> bool:

@@ -19,6 +19,7 @@ import msgspec
 
 from proctor.comparison.sides import Side, ValuesBySample, find_clusters
 from proctor.core.stats.bootstrap import Resampled, resample
+from proctor.core.stats.differences import ratio_interval
 from proctor.core.stats.intervals import Interval, effective_clusters
 from proctor.metrics.registry import MetricRegistry, compute_metric
 from proctor.records.comparison import BOOTSTRAP, MetricDelta
@@ -181,14 +182,24 @@ class BootstrapEvidence:
             return delta
         difference = self._resampled([first - second for first, second in self._defined_draws])
         a_interval, b_interval = (self._resampled(side).interval() for side in zip(*self._defined_draws, strict=True))
+        interval = difference.interval()
         return msgspec.structs.replace(
             delta,
-            interval=difference.interval(),
+            interval=interval,
+            percentage_interval=self._find_percentage_interval(interval, difference.error),
             a_interval=a_interval,
             b_interval=b_interval,
             p=difference.p() if delta.absolute is not None else None,
             error=difference.error or None,
         )
+
+    def _find_percentage_interval(self, interval: Interval, error: float) -> Interval | None:
+        a, b = self.values
+        if a is None or b is None or any(min(side) < 0 for side in zip(*self._defined_draws, strict=True)):
+            return None
+        errors = [self._resampled(side).error for side in zip(*self._defined_draws, strict=True)]
+        ratio = ratio_interval((a, b), (errors[0], errors[1], error), interval)
+        return ratio and (100 * (ratio[0] - 1), 100 * (ratio[1] - 1))
 
     def _check_draws(self) -> str:
         undefined = len(self._draws) - len(self._defined_draws)

@@ -272,7 +272,7 @@ def _estimate_from_error(delta: MetricDelta, difference: float, level: float) ->
     evidence = DifferenceEvidence(
         delta.n, difference, group.error, delta.min_difference, level, exact_test_correction, max_single_effect, other
     )
-    min_pairs = _min_agreeing_pairs(level) - delta.n if delta.paired else 0
+    min_pairs = min_agreeing_pairs(level) - delta.n if delta.paired else 0
     # The normal approximation claims a verdict that the exact test did not find.
     if min_pairs <= 0 and evidence.verdict_probability(delta.n) >= POWER:
         return None
@@ -312,7 +312,7 @@ def _estimate_error(n: int, mean: float | None, interval: Interval | None, kind:
     return width / 2 / normal_quantile(0.975)
 
 
-def _min_agreeing_pairs(level: float) -> int:
+def min_agreeing_pairs(level: float) -> int:
     """Return how many pairs must all differ in the same direction for a p-value below the level."""
     return math.ceil(1 - math.log2(level))
 
@@ -320,7 +320,7 @@ def _min_agreeing_pairs(level: float) -> int:
 def _estimate_equal_pairs(delta: MetricDelta, level: float) -> float | None:
     """Estimate how many independent pairs lead to a verdict if all differ by the same number."""
     if delta.absolute:
-        return _min_agreeing_pairs(level)
+        return min_agreeing_pairs(level)
     if delta.kind == "number":
         return MIN_EQUAL_SAMPLES
     if not delta.min_difference:

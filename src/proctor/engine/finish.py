@@ -16,6 +16,7 @@ from proctor.metrics.warnings import (
     warn_local_judges,
     warn_missing_verdicts,
     warn_ratings,
+    warn_repeated_samples,
 )
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
@@ -65,6 +66,7 @@ def summarize(
         *warn_ratings(results, run),
         *warn_constant_judges(results, run),
         *warn_local_judges(run),
+        *warn_repeated_samples(results, run),
     )
     run = msgspec.structs.replace(
         run, warnings=tuple(dict.fromkeys(warnings)), cached_outputs=_cached_outputs(results, run)

@@ -1,20 +1,23 @@
-"""Warnings about judges that are constant, weak or silent."""
+"""Warnings about judges that are constant, weak or silent, and about samples that repeat each other."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from proctor.core.stats.intervals import Interval, wilson_interval
 from proctor.metrics.estimates import FIELD_PREFIX
+from proctor.records import codec
 from proctor.records.results import Results
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
+from proctor.records.sample import CLUSTER, TAGS, Sample
 from proctor.records.score import INCOMPLETE, SKIPPED_BY_DESIGN, UNCERTAIN, Score, find_failures, read_parts
 from proctor.records.trial import EvalResult, Outcome
 
@@ -325,6 +328,72 @@ def warn_ratings(results: Results, run: RunMetadata) -> Iterator[str]:
                 "Fix: convert its ratings to numbers from 0 to 1: (rating - lowest) / (highest - lowest), "
                 "with the ends of its scale"
             )
+
+
+# Fewer samples have wide intervals in any case.
+MIN_REPEATED_SAMPLES = 10
+# Enough to notice repeats, at a cost that does not grow with the run.
+MAX_CHECKED_SAMPLES = 2_000
+# If repeats leave fewer effective samples than this share, intervals are more than 5% too narrow.
+MIN_EFFECTIVE_SHARE = 0.9
+_REPETITION = "distinct contents (input, expected value and metadata)"
+
+
+def warn_repeated_samples(results: Results, run: RunMetadata) -> Iterator[str]:
+    """Warn if many of the first samples without a cluster have the same content, because they are not independent.
+
+    Recorded sessions may begin with the same words by chance. After a redaction, different contents may look the same.
+    """
+    if run.redacted:
+        return
+    counts = Counter(islice(_list_content_keys(results), MAX_CHECKED_SAMPLES))
+    n = counts.total()
+    if n < MIN_REPEATED_SAMPLES:
+        return
+    effective = n**2 / sum(count * count for count in counts.values())
+    if effective < MIN_EFFECTIVE_SHARE * n:
+        samples = f"{n:,} samples have" if n < MAX_CHECKED_SAMPLES else f"the first {n:,} samples have"
+        yield (
+            f"{samples} only {len(counts):,} {_REPETITION}. Repeats are not independent: intervals "
+            "are too narrow, and verdicts of comparisons and gates too certain. Fix: give the repeats of a sample the "
+            "same `metadata: {cluster: NAME}`, or keep one of them and repeat it with `--epochs N`"
+        )
+
+
+def is_repetition_warning(text: str) -> bool:
+    """True for a warning about samples that repeat each other."""
+    return _REPETITION in text
+
+
+def _list_content_keys(results: Results) -> Iterator[int]:
+    """Yield a hash of the content of each sample without a cluster."""
+    seen: set[str] = set()
+    for sample in results.samples():
+        if sample.id in seen or sample.cluster is not None or "session" in sample.metadata:
+            continue
+        seen.add(sample.id)
+        key = _hash_content(sample)
+        if key is not None:
+            yield key
+
+
+def _hash_content(sample: Sample[Any, Any]) -> int | None:
+    """Return a hash of a sample without its id and tags; None if the content has no stable representation.
+
+    Numbers in the metadata, such as that of a row, do not make another sample.
+    """
+    metadata = {
+        key: value
+        for key, value in sample.metadata.items()
+        if key not in (TAGS, CLUSTER) and not isinstance(value, int | float)
+    }
+    try:
+        encoded = codec.encode_canonical([sample.input, sample.expected, sample.evaluators, metadata])
+    except codec.ENCODE_ERRORS:
+        return None
+    if b'"$repr"' in encoded:
+        return None
+    return int.from_bytes(blake2b(encoded, digest_size=8).digest())
 
 
 def _count_reasons(results: Results, evaluator: str | None, outcome: Outcome, limit: int) -> Counter[str]:

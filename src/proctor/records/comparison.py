@@ -29,15 +29,17 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     `a` and `b` are means over the `n` samples that have a number on both sides, with epochs averaged first;
     each has its own 95% interval. `absolute` is a - b, `percentage` is relative to b, None if b is 0.
-    `interval` is the 95% interval of the difference; None if it cannot be estimated. `p` is the p-value of
-    the test `method`; `p_adjusted` is corrected (Holm) for all tests of the comparison. `effect` is the
-    difference in standard deviations (Hedges' g). `error` is the standard error.
+    `interval` is the 95% interval of the difference; None if it cannot be estimated. `percentage_interval` is
+    that of `percentage`, for numbers that are never negative: it allows for the error of b and is at least -100.
+    `p` is the p-value of the test `method`; `p_adjusted` is corrected (Holm) for all tests of the comparison.
+    `effect` is the difference in standard deviations (Hedges' g). `error` is the standard error.
 
-    `min_difference` is the smallest relevant difference. `more_samples` is the estimated number of additional samples
-    that lead to a verdict in four of five cases, if the evidence is not enough. `only_a` and `only_b` count the samples
-    without a partner. `clusters` is the number of clusters, `units` the number of clusters of equal size with the same
-    weight. Without pairs, the sides are compared as two independent groups (`paired` is False). `scale` is the scale of
-    a total of rubrics and of all its numbers; other rates and scores are from 0 to 1.
+    `min_difference` is the smallest relevant difference. If the evidence is not enough, `more_samples` is the estimated
+    number of additional samples that lead to a verdict in four of five cases, provided that the difference stays near
+    `absolute`. `only_a` and `only_b` count the samples without a partner. `clusters` is the number of clusters, `units`
+    the number of clusters of equal size with the same weight. Without pairs, the sides are compared as two independent
+    groups (`paired` is False). `scale` is the scale of a total of rubrics and of all its numbers; other rates and
+    scores are from 0 to 1.
     """
 
     name: str
@@ -65,6 +67,7 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     clusters: int | None = None
     units: float | None = None
     scale: Interval | None = None
+    percentage_interval: Interval | None = None
 
     @property
     def decided(self) -> bool:
@@ -372,7 +375,7 @@ def _plain(deltas: Iterable[MetricDelta]) -> dict[str, dict[str, float | None]]:
 
 def _make_row(group: str, delta: MetricDelta) -> dict[str, Any]:
     low, high = delta.interval or (None, None)
-    skipped = ("interval", "a_interval", "b_interval", "kind", "scale")
+    skipped = ("interval", "a_interval", "b_interval", "percentage_interval", "kind", "scale")
     fields = {name: getattr(delta, name) for name in delta.__struct_fields__ if name not in skipped}
     return {"of": group, **fields, "low": low, "high": high, "a_is_better": delta.a_is_better}
 

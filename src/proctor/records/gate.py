@@ -17,11 +17,11 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     `value` and `baseline` are the metric in the run and in the baseline, `difference` is the first minus the second,
     with its 95% `interval`. `margin` is how much worse it may be, in the metric's unit. `n` is the number of samples;
-    `more_samples` is the estimated number of additional samples that would decide an inconclusive check.
-    `configuration` is empty if there is only one configuration. `clusters` is the number of clusters; None if all
-    samples are independent. `missing` counts the samples of the run that should have a number but do not, or whose
-    total lacks a failed rubric; `baseline_missing` counts them in the baseline. If the runs are compared as two groups,
-    `n` is the size of the run and `baseline_n` the size of the baseline.
+    `more_samples` is the estimated number of additional samples that would decide an inconclusive check if the
+    difference stays near this one. `configuration` is empty if there is only one configuration. `clusters` is the
+    number of clusters; None if all samples are independent. `missing` counts the samples of the run that should have a
+    number but do not, or whose total lacks a failed rubric; `baseline_missing` counts them in the baseline. If the
+    runs are compared as two groups, `n` is the size of the run and `baseline_n` the size of the baseline.
     """
 
     name: str

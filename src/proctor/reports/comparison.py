@@ -274,9 +274,10 @@ def _format_interval(interval: Interval, kind: Kind, metric: str) -> str:
 def _format_difference(delta: MetricDelta, separator: str = "\n") -> str:
     """Return the difference and its interval: in points for rates, in percent of b for other numbers."""
     if delta.kind == "number" and delta.percentage is not None and delta.b:
-        interval = ""
-        if delta.interval is not None:
-            interval = separator + " to ".join(f"{100 * end / abs(delta.b):+.1f}" for end in delta.interval)
+        bounds = delta.percentage_interval
+        if bounds is None and delta.interval is not None:
+            bounds = 100 * delta.interval[0] / abs(delta.b), 100 * delta.interval[1] / abs(delta.b)
+        interval = "" if bounds is None else separator + " to ".join(f"{end:+.1f}" for end in bounds)
         return f"{delta.percentage:+.1f}%{interval}"
     if delta.absolute is None:
         return DASH
@@ -346,6 +347,8 @@ def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Itera
     clustering = f", in {format_count(clusters, 'cluster')}" if clusters else ""
     tests = f", p corrected for {format_count(comparison.tests, 'test')} (Holm)" if comparison.tests > 1 else ""
     yield f"Difference: {comparison.a} minus {comparison.b}; n = {size}, {pairing}{clustering}{tests}; {legend}"
+    if any(delta.more_samples for delta in deltas):
+        yield "≈ N more: samples that would decide if the difference stays near the one seen"
     for method in dict.fromkeys(d.method.partition(";")[0] for d in deltas if d.method.startswith(BOOTSTRAP)):
         yield f"{', '.join(delta.name for delta in deltas if delta.method.startswith(method))}: {method}"
     reasons = {d.name: d.method.partition("; ")[0] for d in deltas if d.method and d.interval is None is d.p}

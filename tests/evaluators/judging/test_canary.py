@@ -210,7 +210,7 @@ def test_a_constant_judge_with_canaries_is_not_advised_to_use_them(judge: Any, a
 
 def test_a_constant_judge_without_canaries_is_advised_to_have_some() -> None:
     """That is where the advice helps."""
-    dataset = [Sample(f"s{n}", "2 + 2?", "4") for n in range(12)]
+    dataset = [Sample(f"s{n}", f"2 + 2, times {n}?", "4") for n in range(12)]
     judge = llm_judge(Scripted(kind), "Is it right?")
     report = evaluate(lambda text: "four", dataset, [judge], history=False)
     assert report.metadata is not None

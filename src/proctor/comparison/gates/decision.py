@@ -1,8 +1,8 @@
 """The gate: check that a run is no worse than its baseline, within a margin.
 
 All metrics must pass, so a pass needs no correction for several metrics. One failed metric fails the gate, so each of k
-metrics fails only if its 1 - 0.05 / k interval lies beyond the margin. Equal systems fail in at most 2.5% of all
-gates, and in far fewer with a margin.
+metrics fails only if its 1 - 0.05 / k interval lies beyond the margin, and the test of a comparison finds a difference
+at the level 0.05 / k. Equal systems fail in at most 2.5% of all gates, and in far fewer with a margin.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from proctor.comparison.verdicts import (
     SampleGroup,
     estimate_more_samples,
     has_different_moments,
+    min_agreeing_pairs,
     needs_rare_allowance,
     project_error,
     split_groups,
@@ -54,12 +55,11 @@ from proctor.core.stats.distributions import normal_quantile
 from proctor.core.stats.intervals import mean_interval, wilson_interval
 from proctor.core.stats.sequential import Better, non_inferiority
 from proctor.errors import ConfigError, join_choices, suggest_name
-from proctor.metrics.warnings import warn_constant_judges
+from proctor.metrics.warnings import is_repetition_warning, warn_constant_judges
 from proctor.records.comparison import NOT_COMPARABLE, Comparison, Interval, MetricDelta, list_aliases
 from proctor.records.formatting import Kind
 from proctor.records.gate import Check, Early, GateResult, GateVerdict
 from proctor.records.rubric import read_run_columns
-from proctor.records.run import RunMetadata
 
 LEVEL = 0.05
 DEFAULT_MARGIN = 0.02
@@ -87,6 +87,10 @@ def judge_margin(
         corrected = _find_interval(delta, evidence, margin, 1 - LEVEL / family)
         if corrected is None or non_inferiority(corrected, margin, better) != "fail":
             verdict = "inconclusive"
+    if verdict == "fail" and delta.p is not None and delta.p > LEVEL / family:
+        # Intervals of few samples are approximate: what is worse beyond the margin must also differ at all.
+        needed = max(0, min_agreeing_pairs(LEVEL / family) - evidence.n) if evidence.paired else 0
+        return MarginVerdict(interval, "inconclusive", needed or None)
     more = _estimate_more(delta, evidence, margin, family) if verdict == "inconclusive" else None
     return MarginVerdict(interval, verdict, more)
 
@@ -367,12 +371,18 @@ def conclude_gate(
     worst_first: tuple[GateVerdict, ...] = ("fail", "inconclusive")
     verdict: GateVerdict = next((candidate for candidate in worst_first if candidate in verdicts), "pass")
     run = report.metadata if report is not None else None
-    warnings = _collect_warnings(run, pairs, baseline)
+    baselines = [(baseline or b.name, b.run) for _, b in pairs]
+    warnings = describe.list_warnings([run, *(a.run for a, _ in pairs)], baselines)
     all_notes = [*notes]
     if report is not None and run is not None:
         all_notes.extend(warn_constant_judges(report.results, run))
     for comparison in comparisons:
         all_notes.extend((*comparison.notes, *describe.describe_unmatched(comparison)))
+        for check in (
+            each for each in checks if each.configuration in ("", comparison.a) and LIMITED not in each.sentence
+        ):
+            delta = next(filter(None, map(comparison.find, _list_names(check.name))), None)
+            all_notes.extend(describe.describe_rules(check, delta, comparison.tests))
     if run is not None and run.cached_outputs is not None and not comparisons:
         all_notes.append(str(run.cached_outputs))
     deltas = [comparison.find(check.name) for comparison in comparisons for check in checks]
@@ -388,26 +398,12 @@ def conclude_gate(
         tuple(
             note
             for note in dict.fromkeys(all_notes)
-            if note not in warnings and (note != DIFFERENT_MOMENTS or has_latency)
+            if note not in warnings and not is_repetition_warning(note) and (note != DIFFERENT_MOMENTS or has_latency)
         ),
         early,
         "" if run is None else run.name,
         warnings,
     )
-
-
-def _collect_warnings(run: RunMetadata | None, pairs: Sequence[Pair], baseline: str) -> tuple[str, ...]:
-    """Return the warnings of the run, and those that only the baseline has."""
-    runs = [run, *(a.run for a, _ in pairs)]
-    own = dict.fromkeys(text for each in runs if each is not None for text in each.warnings)
-    others = (
-        f"the baseline {baseline or b.name}: {text}"
-        for _, b in pairs
-        if b.run is not None
-        for text in b.run.warnings
-        if text not in own
-    )
-    return tuple(dict.fromkeys((*own, *others)))
 
 
 def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], config: GateConfig) -> Iterator[Check]:

@@ -256,3 +256,30 @@ def _independent_interval(
     # The standard error of a group without variance cannot be estimated.
     has_variance = sample_moments(first)[1] and sample_moments(second)[1]
     return student.interval() if student is not None and has_variance else None
+
+
+def ratio_interval(
+    means: tuple[float, float], errors: tuple[float, float, float], interval: Interval | None
+) -> Interval | None:
+    """Return the interval of the ratio of two means of numbers that are never negative; None without an interval.
+
+    `errors` are the standard errors of the first mean, of the second, and of their difference, whose `interval` is
+    known. The ratios r are those for which first - r * second may be 0 (Fieller 1954). So the interval contains 1 if
+    that of the difference contains 0, allows for the error of the second mean, and does not go below 0. If the second
+    mean may be 0, it counts as exact, because the ratio has no upper end.
+    """
+    first, second = means
+    difference, error = first - second, errors[2]
+    if interval is None or not error or second <= 0 or first < 0:
+        return None
+    covariance = (errors[0] ** 2 + errors[1] ** 2 - error**2) / 2
+
+    def solve(half_width: float, sign: int) -> float:
+        squared = (half_width / error) ** 2
+        a, b = second**2 - squared * errors[1] ** 2, first * second - squared * covariance
+        c = first**2 - squared * errors[0] ** 2
+        if a <= 0 or b * b < a * c:
+            return max(0.0, (first + sign * half_width) / second)
+        return max(0.0, (b + sign * math.sqrt(b * b - a * c)) / a)
+
+    return solve(difference - interval[0], -1), solve(interval[1] - difference, 1)

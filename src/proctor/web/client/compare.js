@@ -556,7 +556,7 @@ function explainNoInterval({ absolute, error, method = "", n = 0, p, paired = tr
 }
 
 function renderVerdict(delta) {
-  const more = delta.more_samples ? ` (about ${formatInteger(delta.more_samples)} more samples would decide)` : "";
+  const more = delta.more_samples ? ` (about ${formatInteger(delta.more_samples)} more samples would decide if the difference stays near this one)` : "";
   const shape = { better: "passed", worse: "failed" }[delta.verdict];
   return append(h("span", { class: "verdict-cell", "data-tip": more ? `${delta.verdict}${more}` : null }), [
     shape && outcomeMark(shape, { label: false }),
