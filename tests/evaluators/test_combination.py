@@ -371,7 +371,7 @@ def test_a_value_that_lacks_a_part_reaches_no_threshold() -> None:
 
 def test_a_part_that_fails_everywhere_gets_a_warning_and_counts_as_an_error() -> None:
     """`any_of` has a verdict without it, but a dead judge must not go unnoticed."""
-    data = [{"id": str(n), "input": "a", "expected": "b"} for n in range(12)]
+    data = [{"id": str(n), "input": f"a{n}", "expected": "b"} for n in range(12)]
     check = any_of(exact_match, failing)
     report = evaluate(str.upper, data, check, history=False)
     assert report.metadata is not None
