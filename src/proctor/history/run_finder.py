@@ -155,6 +155,10 @@ class RunFinder:
         names = {LATEST, *(name for name, _ in recent)}
         names |= {row[0] for row in self._query("SELECT name FROM baselines")}
         likely = get_close_matches(reference, [*sorted(names), *(row[1] for row in recent)], n=1)
+        run, at, _ = reference.rpartition("@")
+        if at and (run in names or any(run_id.startswith(run) for _, run_id in recent)):
+            what = f"{reference!r} is a configuration of a run, and a whole run is required here"
+            raise RunNotFound(what, fix=f"write {run}; `proctor compare` and `proctor show` accept {reference}")
         raise RunNotFound(f"unknown run {reference!r}", fix=suggest_name(reference, likely or names))
 
     def baseline(self, name: str) -> RunMetadata:

@@ -34,6 +34,8 @@ _OPTIONS: Mapping[str, tuple[str, ...] | None] = {
     "recorded": (),
 }
 _COMMON_KEYS = ("name", "version")
+# The key of a mapping with the address of a function, as in the entries of evaluators.
+_ADDRESS = "uses"
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
 _KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 # Attributes of a loop that do not affect its answers: its listeners, its source of requests, and,
@@ -48,9 +50,9 @@ def as_target(target: TargetLike | None, *, name: str | None = None, version: st
     """Make a target from a function, an agent, a runnable, an address or a mapping.
 
     A string is `module:attribute`, `file.py:attribute`, a URL, or the address of a model such as
-    `openai:gpt-4o-mini`; a mapping has one of `command`, `http`, `model` and `recorded`. `version` becomes
-    part of the target's identity: change it after a change that Proctor cannot detect. With a version,
-    runs do not warn about parts that the identity does not cover.
+    `openai:gpt-4o-mini`; a mapping has one of `command`, `conversation`, `http`, `model` and `recorded`, or such a
+    string under `uses`. `version` becomes part of the target's identity: change it after a change that Proctor cannot
+    detect. With a version, runs do not warn about parts that the identity does not cover.
 
     >>> as_target(lambda question: "Paris", name="atlas").spec.name
     'atlas'
@@ -63,6 +65,8 @@ def as_target(target: TargetLike | None, *, name: str | None = None, version: st
         name = name or target.get("name")
         if version is None and target.get("version") is not None:
             version = str(target["version"])
+        if isinstance(target.get(_ADDRESS), str) and target.keys() <= {_ADDRESS, *_COMMON_KEYS}:
+            return as_target(target[_ADDRESS], name=name, version=version)
         return _relabel(_from_mapping(target, name), name, version)
     if isinstance(getattr(target, "spec", None), TargetSpec):
         return _relabel(cast(Target, target), name, version)
@@ -103,9 +107,11 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
     kinds = [kind for kind in _OPTIONS if kind in target]
     if len(kinds) != 1:
         present_keys = ", ".join(kinds or map(str, target)) or "none"
-        hints = "; ".join(f"{key}: {suggest_name(str(key), _OPTIONS)}" for key in target)
+        keys = (_ADDRESS, *_OPTIONS)
+        unknown_keys = [key for key in target if key not in (*_COMMON_KEYS, _ADDRESS)]
+        hints = "; ".join(f"{key}: {suggest_name(str(key), keys)}" for key in unknown_keys)
         raise TargetError(
-            f"a target mapping needs exactly one of the keys {', '.join(_OPTIONS)}; got {present_keys}",
+            f"a target mapping needs exactly one of the keys {', '.join(keys)}; got {present_keys}",
             where=name or "target",
             fix=f"keep only {kinds[0]}" if kinds else hints or 'write {"model": "openai:gpt-4o"}, for example',
         )

@@ -574,7 +574,7 @@ def _check_thresholds(report: EvalReport | None, config: GateConfig) -> Iterator
             n=0 if value is None else value.n,
             kind="rate" if value is not None and value.kind == "rate" else "number",
         )
-        check = apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit)
+        check = apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit, lowest=threshold)
         yield apply_cache_limit(check, report.results, report.metadata)
 
 
