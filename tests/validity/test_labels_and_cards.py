@@ -430,7 +430,25 @@ def test_the_reason_of_a_card_is_true(people: str, unlabelled: int, cluster: int
     if "includes 0" in rate.reason:
         low, high = (float(end) for end in re.findall(r"-?\d\.\d\d", rate.reason))
         assert low <= 0 <= high
-    assert (" left" in rate.reason and "only" in rate.reason) <= (0 < unlabelled)
+    assert (" left" in rate.reason and "only" in rate.reason) <= (unlabelled > 0)
+
+
+def test_the_raw_rate_has_the_interval_of_the_report() -> None:
+    """With epochs too: 12 samples with 3 epochs each, of which 30 pass."""
+
+    def verdict(output: str) -> bool:
+        return output != "b"
+
+    calls = iter("aaabaabaaaaaabbabaaaaaaaaaaaaaaaaaab")
+    data = [{"id": str(n), "input": ""} for n in range(12)]
+    report = evaluate(lambda _: next(calls), data, verdict, epochs=3, concurrency=1, history=False)
+    outputs = list(list_judged_outputs("r", report.results, "verdict"))
+    items = [LabelledOutput(output, output.passed, 1.0) for output in outputs[:20]]
+    rate = correct_rate(outputs, items, stratified=False)
+    assert rate is not None
+    metric = report.metrics["verdict.pass_rate"]
+    assert (rate.raw.value, rate.raw.n) == (metric.value, 36)
+    assert rate.raw.interval == metric.interval
 
 
 def test_a_changed_judge_has_a_stale_card(history: SQLiteHistory, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -11,7 +11,7 @@ import click
 from proctor.cli import filters
 from proctor.cli import options as cli
 from proctor.errors import ConfigError
-from proctor.records.trial import Outcome
+from proctor.records.trial import OUTCOMES, Outcome
 
 if TYPE_CHECKING:
     from proctor.comparison.report import EvalReport

@@ -266,12 +266,12 @@ def tool_sequence(
 
     `expected` lists names or {name, arguments}; without it, the sample does: `expected_tools` in its metadata, or else
     its expected value (a list, or its `tools`). A text as expected value is skipped unless it names a called tool,
-    because it may be an answer. `mode` is "in_order" (with other calls between), "any_order", or "exact" (these calls only). With `allow_extra=False` other
-    calls are not allowed; in this case, and with "exact", the value is the fraction of all calls. `arguments` are
-    compared "exact", as a "subset", or not at all ("ignore"); an expected tool without arguments matches any. An
-    expected argument may be a function that accepts or rejects the actual argument; `compare` maps argument names to
-    functions of the actual and the expected value (in a file `module:function`). `details["diff"]` shows expected
-    against actual calls, line by line.
+    because it may be an answer. `mode` is "in_order" (with other calls between), "any_order", or "exact" (these calls
+    only). With `allow_extra=False` other calls are not allowed; in this case, and with "exact", the value is the
+    fraction of all calls. `arguments` are compared "exact", as a "subset", or not at all ("ignore"); an expected tool
+    without arguments matches any. An expected argument may be a function that accepts or rejects the actual argument;
+    `compare` maps argument names to functions of the actual and the expected value (in a file `module:function`).
+    `details["diff"]` shows expected against actual calls, line by line.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search", {"query": "Paris"}), ToolCall("close")])

@@ -246,7 +246,9 @@ class LostPasses(NamedTuple):
     def describe(self) -> str:
         low, high = (f"{100 * end:.1f}%" for end in self.bounds)
         causes = ", ".join(f"{name} on {count:,}" for name, count in self.evaluators.items())
-        have, their = ("result has", "it passes or fails") if self.number == 1 else ("results have", "they pass or fail")
+        have, their = (
+            ("result has", "it passes or fails") if self.number == 1 else ("results have", "they pass or fail")
+        )
         return (
             f"{self.number:,} {have} no verdict although the other evaluators passed (no verdict: {causes}), while "
             f"{self.failed:,} of the {self.passed + self.failed:,} others failed: the rate leans low and lies between "

@@ -25,17 +25,17 @@ from proctor.targets.agents import convert_agent_result, find_agent, has_framewo
 from proctor.targets.replies import convert_execute_result, convert_runnable_result
 
 # The options of each key of a mapping; None if its class checks them. The key `http` makes an `http.HttpTarget`. It
-# is imported on first use: most programs need none, and a conversation resolves the target that it talks to here.
+# is imported on first use: most programs need none, and a conversation resolves the target that it talks to here. The
+# value of `uses` is the target itself, or its address.
 _OPTIONS: Mapping[str, tuple[str, ...] | None] = {
     "command": ("cwd", "env"),
     "conversation": ("history", "max_turns", "output", "user"),
     "http": ("body", "headers", "method", "response", "stream", "timeout", "usage"),
     "model": None,
     "recorded": (),
+    "uses": (),
 }
 _COMMON_KEYS = ("name", "version")
-# The key of a mapping with the address of a function, as in the entries of evaluators.
-_ADDRESS = "uses"
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
 _KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 # Attributes of a loop that do not affect its answers: its listeners, its source of requests, and,
@@ -65,8 +65,6 @@ def as_target(target: TargetLike | None, *, name: str | None = None, version: st
         name = name or target.get("name")
         if version is None and target.get("version") is not None:
             version = str(target["version"])
-        if isinstance(target.get(_ADDRESS), str) and target.keys() <= {_ADDRESS, *_COMMON_KEYS}:
-            return as_target(target[_ADDRESS], name=name, version=version)
         return _relabel(_from_mapping(target, name), name, version)
     if isinstance(getattr(target, "spec", None), TargetSpec):
         return _relabel(cast(Target, target), name, version)
@@ -107,11 +105,9 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
     kinds = [kind for kind in _OPTIONS if kind in target]
     if len(kinds) != 1:
         present_keys = ", ".join(kinds or map(str, target)) or "none"
-        keys = (_ADDRESS, *_OPTIONS)
-        unknown_keys = [key for key in target if key not in (*_COMMON_KEYS, _ADDRESS)]
-        hints = "; ".join(f"{key}: {suggest_name(str(key), keys)}" for key in unknown_keys)
+        hints = "; ".join(f"{key}: {suggest_name(str(key), _OPTIONS)}" for key in target if key not in _COMMON_KEYS)
         raise TargetError(
-            f"a target mapping needs exactly one of the keys {', '.join(keys)}; got {present_keys}",
+            f"a target mapping needs exactly one of the keys {', '.join(_OPTIONS)}; got {present_keys}",
             where=name or "target",
             fix=f"keep only {kinds[0]}" if kinds else hints or 'write {"model": "openai:gpt-4o"}, for example',
         )
@@ -133,6 +129,8 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
             problems=[Problem(key, suggest_name(key, names)) for key in unknown_options],
             fix="correct or delete these keys",
         )
+    if kind == "uses":
+        return as_target(target[kind], name=name)
     make_target = getattr(importlib.import_module(f"proctor.targets.{kind}"), f"{kind.capitalize()}Target")
     made: Target = make_target(target[kind], **options)
     return made

@@ -13,7 +13,7 @@ import msgspec
 
 from proctor.comparison.slices import slice_samples
 from proctor.core.stats import judge_rates
-from proctor.core.stats.intervals import Interval, clustered_standard_error, wilson_interval
+from proctor.core.stats.intervals import Interval, clustered_rate_interval, clustered_standard_error, wilson_interval
 from proctor.core.stats.judge_rates import Confusion, CorrectedRate, Correlation
 from proctor.ports import History
 from proctor.records.formatting import format_count
@@ -383,6 +383,11 @@ def correct_rate(outputs: Sequence[JudgedOutput], items: Sequence[LabelledOutput
         return None
     effect = measure_design_effect([output.passed for output in outputs], [output.cluster for output in outputs])
     raw = make_proportion(sum(output.passed for output in outputs) / effect, len(outputs) / effect, len(outputs))
+    groups = [output.cluster for output in outputs]
+    if raw is not None and len(set(groups)) < len(groups):
+        # The interval that reports and gates have for the same rate.
+        interval = clustered_rate_interval([float(output.passed) for output in outputs], groups)
+        raw = msgspec.structs.replace(raw, interval=interval or raw.interval)
     labelled = {item.output.item for item in items}
     others = [output.passed for output in outputs if output.item not in labelled]
     table, judged = _tabulate(items), sum(output.passed for output in outputs)

@@ -469,7 +469,8 @@ def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) 
             where="metric",
             fix=f"add --better {name}=higher (or lower)",
         )
-    return delta
+    is_rate = name.endswith(".pass_rate") and delta.kind == "score"
+    return msgspec.structs.replace(delta, kind="rate") if is_rate else delta
 
 
 def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: Iterable[Side] = ()) -> None:
