@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from proctor.core import imports as importing
@@ -16,6 +16,8 @@ from proctor.evaluators.tool_calls import (
     EXPECTED_TOOLS,
     UNKNOWN_TOOL,
     ArgumentRule,
+    ExpectedCall,
+    RecordedCall,
     SequenceMode,
     SequenceOptions,
     SessionCheck,
@@ -294,18 +296,10 @@ def tool_sequence(
         raise EvaluatorError("expected is an empty list of tools, so it would always pass", where=where, fix=fix)
 
     def evaluate(output: Any, expected: Any, session: SessionView, metadata: Mapping[str, Any]) -> Score:  # noqa: ARG001
-        source = "the sample's expected value"
-        if (tools := metadata.get(EXPECTED_TOOLS)) is not None:
-            expected, source = read_expected_tools(tools), f"the sample's {EXPECTED_TOOLS}"
-        if fixed_calls is None and expected is None:
-            return Score.skipped(f"no tools are listed, and the sample has no expected value and no {EXPECTED_TOOLS}")
         calls = read_calls(session)
-        if fixed_calls is None and (prose := find_prose(expected, calls)) is not None:
-            return Score.skipped(_NO_TOOL_NAME.format(source, preview(prose)))
-        try:
-            expected_calls = parse_expected_calls(expected) if fixed_calls is None else fixed_calls
-        except EvaluatorError as error:
-            return Score.error(str(error))
+        expected_calls = _read_sample_tools(expected, metadata, calls) if fixed_calls is None else fixed_calls
+        if isinstance(expected_calls, Score):
+            return expected_calls
         if not expected_calls and not options.is_complete:
             return Score.skipped("the sample expects no tool calls")
         return compare_calls(expected_calls, calls, options)
@@ -319,6 +313,23 @@ def tool_sequence(
         allow_extra=allow_extra,
         compare=compare,
     )
+
+
+def _read_sample_tools(
+    expected: Any, metadata: Mapping[str, Any], calls: Sequence[RecordedCall]
+) -> list[ExpectedCall] | Score:
+    """Read the expected tools of a sample, or return the score without a verdict if it has none."""
+    source = "the sample's expected value"
+    if (tools := metadata.get(EXPECTED_TOOLS)) is not None:
+        expected, source = read_expected_tools(tools), f"the sample's {EXPECTED_TOOLS}"
+    if expected is None:
+        return Score.skipped(f"no tools are listed, and the sample has no expected value and no {EXPECTED_TOOLS}")
+    if (prose := find_prose(expected, calls)) is not None:
+        return Score.skipped(_NO_TOOL_NAME.format(source, preview(prose)))
+    try:
+        return parse_expected_calls(expected)
+    except EvaluatorError as error:
+        return Score.error(str(error))
 
 
 def _format_times(count: int) -> str:

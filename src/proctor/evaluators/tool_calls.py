@@ -327,8 +327,8 @@ def parse_expected_calls(expected: Any) -> list[ExpectedCall]:
 def find_prose(expected: Any, calls: Sequence[RecordedCall]) -> str | None:
     """Return a text among the expected tools that cannot be the name of one, or may be an answer.
 
-    A text alone must be the name of a called tool, or have the two underscores of an MCP tool; in a list, any word may be
-    a tool.
+    A text alone must be the name of a called tool, or have the two underscores of an MCP tool; in a list, any word may
+    be a tool.
     """
     items = [expected] if isinstance(expected, str) else expected if isinstance(expected, list | tuple) else []
     called = {call.name for call in calls}
