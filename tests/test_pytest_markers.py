@@ -34,6 +34,7 @@ MISTAKES = [
     ("dataset=[]", "sample", "the dataset has no samples"),
     ("**CHECKS, target=str.upper", "sample", "has a target, so it cannot have the argument `sample`"),
     ('dataset=DATA, evaluator="exact_match"', "sample", "unknown argument 'evaluator'"),
+    ('dataset=DATA, evaluators={"assertions": len}', "sample", "the name 'assertions' is taken"),
 ]
 
 
@@ -218,3 +219,30 @@ def test_a_partial_run_is_stored_as_interrupted(pytester: pytest.Pytester) -> No
     (run,) = history.runs()
     assert (run.status, run.total) == ("interrupted", 4)
     assert run.warnings == ("only 1 of the 4 items of this test ran",)
+
+
+NAMED = """
+import pytest
+
+DATA = [{"id": "a", "input": "x", "expected": "X"}, {"id": "b", "input": "y", "expected": "Z"}]
+CHECKS = {"correct": lambda output, expected: output == expected, "short": lambda output: len(output) < 9}
+
+@pytest.mark.proctor(dataset=DATA, evaluators=CHECKS)
+def test_items(sample):
+    return sample.input.upper()
+
+CHECK = {"dataset": DATA, "evaluators": CHECKS}
+
+@pytest.mark.proctor(**CHECK, samples_as="run", min_pass_rate=0.5, thresholds={"short.pass_rate": 1})
+def test_run(sample):
+    assert sample.id
+    return sample.input.upper()
+"""
+
+
+def test_evaluators_of_a_body_may_have_names(pytester: pytest.Pytester) -> None:
+    """A mapping of names to evaluators works without a target too."""
+    pytester.makepyfile(test_named=NAMED)
+    result = pytester.runpytest_inprocess(*OPTIONS, "--proctor")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.re_match_lines([".*correct.*"])

@@ -166,6 +166,7 @@ __all__ = [
     "EvalRunner",
     "EvalLoop",
     "MainLoop",
+    "ConversationTarget",
     "tool",
     "ask",
     "evaluator",

@@ -419,3 +419,15 @@ def test_the_fix_of_a_gate_without_a_baseline_can_be_typed(exam: Project) -> Non
     other = exam.proctor("gate", "eval.yaml", "--history", "o t.db").err
     command = "proctor run eval.yaml --history 'o t.db', then proctor baseline set main latest --history 'o t.db'"
     assert command in " ".join(other.split())
+
+
+def test_the_pass_rate_of_an_evaluator_is_in_percent(exam: Project) -> None:
+    """Under the name that was requested, in the gate and in the comparison, as the pass rate of all is."""
+    run(exam, 20)
+    gate = " ".join(
+        exam.proctor("gate", "latest", "--baseline", "main", "--metric", "exact_match.pass_rate=20%").out.split()
+    )
+    assert gate.startswith("The gate passes: exact_match.pass_rate 90.0% vs. 100.0%, at most")
+    assert "(margin 20.0 points, 200 samples)" in gate
+    compared = exam.proctor("compare", "latest", "baseline:main", "--metric", "exact_match.pass_rate").out
+    assert "exact_match.pass_rate 90.0% vs. 100.0%, -10.0 points" in " ".join(compared.split())

@@ -455,13 +455,54 @@ def test_wrong_parameters_in_a_file_are_reported_together() -> None:
 
 
 def test_an_expected_answer_is_no_list_of_tools() -> None:
-    """Prose, a number or a list with prose is skipped with the Fix; a name, a called tool and `tools` are read."""
+    """A text that names no called tool is skipped with the Fix; a called tool, a list of names and `tools` are read."""
     session = Session([ToolCall("book trip", {"to": "Rome"}), ToolCall("pay")])
     check = tool_sequence()
-    for prose in ("Booked Rome.", "42", "Done.", ["pay", "Booked Rome."]):
+    for prose in ("Booked Rome.", "42", "Done.", "shipped", "in_transit", "Paris", "yes", ["pay", "Booked Rome."]):
         score = check("", prose, session)
-        assert score.status == "skipped"
-        assert "is no tool name: write tool_sequence: {expected: [search]}" in score.reason
-    for tools, value in (("book trip", 1.0), ("refund", 0.0), ("mcp__bank:pay-now/v1", 0.0), (["book trip", "pay"], 1)):
-        assert check("", tools, session).value == value
+        assert score.status == "skipped", prose
+        assert "is not the name of a called tool, so it may be an answer: write tool_sequence:" in score.reason
+        assert "metadata: {expected_tools: [search]}" in score.reason
+    for tools, value in (
+        ("book trip", 1.0),
+        (["refund"], 0.0),
+        ({"name": "refund"}, 0.0),
+        ("mcp__bank:pay-now/v1", 0.0),
+        (["book trip", "pay"], 1),
+        (["pay", "shipped"], 0.5),
+    ):
+        assert check("", tools, session).value == value, tools
     assert check("", {"tools": ["Booked Rome."]}, session).value == 0.0
+    assert tool_sequence(["refund"])("", "shipped", session).value == 0.0
+
+
+@each_row(
+    ("tools", "outcome"),
+    [
+        (["search", "open"], True),
+        (["search", "close"], False),
+        ("search;open", True),
+        ("search, close", False),
+        ('["search", {"name": "open", "input_parameters": {"page": 1}}]', True),
+        ([{"name": "search", "inputParameters": {"q": "France"}, "reasoning": "find it", "output": "Paris"}], True),
+        ([{"name": "search", "input_parameters": {"q": "Rome"}, "description": "a search"}], False),
+        ([{"name": "search", "inputParameters": None}], True),
+        ([{"function": {"name": "search", "arguments": '{"q": "France"}'}}], True),
+        ({"name": "open", "args": {"page": 1}}, True),
+        ([], "skipped"),
+        (None, "skipped"),
+        (["call the search tool"], "skipped"),
+        ("[broken", "skipped"),
+        ([7], "error"),
+        ([{"arguments": {}}], "error"),
+    ],
+)
+def test_expected_tools_in_the_metadata_come_before_the_expected_answer(tools: Any, outcome: Any) -> None:
+    """They are read as other frameworks write them; an option of the evaluator comes before both."""
+    sample = Sample("1", None, "shipped", {"expected_tools": tools})
+    trial = Trial(sample, "out", session=SEARCHED)
+    score = attach(tool_sequence()).score(trial)
+    assert (score.passed if score.ok else score.status) == outcome, score.reason
+    assert attach(tool_sequence(["search"])).score(trial).passed is True
+    combined = attach(all_of(tool_sequence(), tool_called("search"))).score(trial)
+    assert combined.passed == (outcome if score.ok else combined.passed)

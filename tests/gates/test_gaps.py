@@ -7,15 +7,17 @@ from datetime import UTC, datetime
 
 import pytest
 
+from proctor import evaluate
 from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.gates.gaps import find_worst_gap
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side, make_side
 from proctor.core.stats.differences import rate_difference_interval
 from proctor.errors import ConfigError
+from proctor.metrics.warnings import find_lost_passes
 from proctor.records.gate import Check, GateResult
 from proctor.records.metric import MetricValue
-from proctor.records.results import ResultList
+from proctor.records.results import ResultList, Results
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOptions, StoppedEarly
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -356,3 +358,61 @@ def test_so_many_may_be_missing_in_every_configuration() -> None:
     report = EvalReport((), by_configuration=tables)
     assert find_worst_gap(report, "judge", 5)[:2] == (40, 100)
     assert find_worst_gap(report, "judge", 0.1)[:2] == (3, 5)
+
+
+def run_checks(passes: int, failures: int, silent: int, other: str = "error") -> EvalReport:
+    """Results of two evaluators; the second gives no verdict on the last `silent` of those that pass the first."""
+    data = [{"id": str(at), "input": at} for at in range(passes + failures + silent)]
+    without = Score.error("unreadable") if other == "error" else Score.skipped("cannot tell")
+
+    def judge(output: int) -> Score:
+        return without if output >= passes + failures else Score(1.0, True)
+
+    checks = {"short": lambda output: not passes <= output < passes + failures, "judge": judge}
+    return evaluate(lambda number: number, data, checks, history=False)
+
+
+@pytest.mark.parametrize("other", ["error", "skipped"])
+def test_a_pass_rate_without_the_verdicts_of_passes_leans_low(other: str) -> None:
+    """10 of 30 results fail one check, 20 pass it and are not judged by the other: the rate is 0 to 2/3."""
+    report = run_checks(0, 10, 20, other)
+    assert report.pass_rate == 0.0
+    assert report.metadata is not None
+    [warning] = [text for text in report.metadata.warnings if text.startswith("pass_rate: ")]
+    assert warning == (
+        "pass_rate: 20 results have no verdict although the other evaluators passed (no verdict: judge on 20), while "
+        "10 of the 10 others failed: the rate leans low and lies between 0.0% and 66.7%, depending on whether they "
+        "pass or fail"
+    )
+    for threshold, verdict in ((0.7, "fail"), (0.6, "inconclusive")):
+        result = decide([], GateConfig({}, fail_under={"pass_rate": threshold}), report=report)
+        assert result.verdict == verdict
+    assert "lies between 0.0% and 66.7%" in result.answer
+
+
+def test_a_few_missing_verdicts_or_whole_failures_do_not_lean() -> None:
+    """A tenth without a verdict is tolerated; an evaluator alone, or errors of the target, lean nowhere."""
+    assert find_lost_passes(*read(run_checks(80, 10, 10))) is None
+    lost = find_lost_passes(*read(run_checks(80, 0, 20)))
+    assert lost is not None
+    assert lost.bounds == (0.8, 1.0)
+    data = [{"id": str(at), "input": at} for at in range(10)]
+    checks = {"whole": lambda output: output > 2, "half": lambda output: output > 2}
+    alone = evaluate(lambda n: n, data, {"whole": lambda output: None if output > 2 else False}, history=False)
+    failing = evaluate(lambda n: 1 // (n % 2) + n, data, checks, history=False)
+    assert find_lost_passes(*read(alone)) is None
+    assert find_lost_passes(*read(failing)) is None
+
+
+@pytest.mark.parametrize(("margin", "verdict"), [(0.2, "fail"), (0.4, "inconclusive")])
+def test_a_gate_with_a_baseline_is_undecided_if_its_pass_rate_leans_low(margin: float, verdict: str) -> None:
+    """The run passes 0 to 2/3; the baseline passes all, so the run may be 1/3 worse, or 1."""
+    new, old = (
+        make_side(name, report.results, report.metadata)
+        for name, report in (("new", run_checks(0, 10, 20)), ("old", run_checks(30, 0, 0)))
+    )
+    assert decide([(new, old)], GateConfig({"pass_rate": margin}, accept_changes=True)).verdict == verdict
+
+
+def read(report: EvalReport) -> tuple[Results, RunMetadata | None]:
+    return report.results, report.metadata

@@ -84,6 +84,17 @@ def test_a_deleted_run_suggests_no_other_run(history: SQLiteHistory, reference: 
     assert caught.value.what.endswith(": it was deleted, or is in another history") is not is_meant
 
 
+@pytest.mark.parametrize("run", ["exam", "latest", "main", "abc1", "ab"])
+def test_a_configuration_is_no_run(history: SQLiteHistory, run: str) -> None:
+    """Commands for whole runs, such as `proctor baseline set`, say so; anything else with an @ is unknown."""
+    history.begin(run_of("abc1"))
+    history.set_baseline("main", "abc1")
+    with pytest.raises(RunNotFound, match=f"'{run}@fast' is a configuration of a run, and a whole run is required"):
+        history.find(f"{run}@fast")
+    with pytest.raises(RunNotFound, match="unknown run 'other@fast'"):
+        history.find("other@fast")
+
+
 def test_an_empty_history_says_so(history: SQLiteHistory) -> None:
     """With no file, and with a file without runs."""
     for _ in range(2):

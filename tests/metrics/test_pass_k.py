@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from proctor import compare, evaluate, exact_match
+from proctor.comparison.gates.thresholds import find_shortfalls
 from proctor.comparison.report import EvalReport
 from proctor.metrics.builtin import PassKMetric, list_pass_sizes
 from proctor.records.results import ResultList
 from proctor.reports.comparison import render_comparison
 from proctor.reports.markdown import MarkdownReporter
 from proctor.reports.pages.runs import overview_page
-from proctor.reports.summary import find_flaky_samples
+from proctor.reports.summary import find_flaky_samples, table_metrics
 from tests.statistics.published import tau_bench
 
 
@@ -60,6 +61,43 @@ def test_pass_k_and_the_pass_rate_have_an_interval_from_five_samples_on() -> Non
         names = ("pass_rate", "pass_hat_k.2", "pass_at_k.2")
         assert {metrics[name].interval is not None for name in names} == {count_ == 5}
         assert all(("fewer than 5 clusters" in metrics[name].note) == (count_ == 4) for name in names)
+
+
+def run_two_checks() -> EvalReport:
+    """Two samples with three epochs: `right` passes 3 and 1 of them, `brief` all, `silent` gives no verdict."""
+    calls = iter(("1", "1", "1", "0", "1", "0"))
+    checks = {"right": lambda output: output == "1", "brief": lambda output: len(output) < 2, "silent": lambda _: None}
+    data = [{"id": sample, "input": sample} for sample in "ab"]
+    return evaluate(lambda _: next(calls), data, checks, epochs=3, concurrency=1, skipped="ignore")
+
+
+def test_every_evaluator_has_its_own_pass_k() -> None:
+    """pass^2 of `right` is (1 + 0) / 2, pass@2 (1 + 2/3) / 2; tables show the largest k, without repetitions."""
+    report = run_two_checks()
+    metrics = report.metrics
+    assert metrics["right.pass_hat_k.2"].value == 0.5
+    assert metrics["right.pass_at_k.2"].value == pytest.approx(5 / 6)
+    assert metrics["brief.pass_hat_k.3"].value == 1.0
+    assert (metrics["silent.pass_at_k.2"].value, metrics["silent.pass_at_k.2"].n) == (None, 0)
+    shown = [name for name in table_metrics(metrics) if "_k." in name and not name.startswith("pass")]
+    assert shown == ["right.pass_hat_k.3", "brief.pass_hat_k.3", "right.pass_at_k.3", "brief.pass_at_k.3"]
+    assert "right.pass_hat_k.3" not in str(report)
+    assert "brief.pass_hat_k.3" in str(report)
+
+
+def test_pass_k_of_an_evaluator_is_compared_and_has_thresholds() -> None:
+    """By its name in the report, in percent."""
+    report = run_two_checks()
+    delta = compare(report, run_two_checks(), metrics=["right.pass_hat_k.2"]).metrics["right.pass_hat_k.2"]
+    assert (delta.a, delta.b, delta.kind) == (0.5, 0.5, "rate")
+    assert find_shortfalls(report, {"right.pass_hat_k.3": 0.4}) == []
+    assert find_shortfalls(report, {"right.pass_hat_k.3": 0.6})[0].startswith("right.pass_hat_k.3 is 0.5, below 0.6")
+
+
+def test_an_evaluator_without_any_verdict_has_no_note_about_clusters() -> None:
+    """There is nothing that could have an interval."""
+    metrics = run_two_checks().metrics
+    assert (metrics["silent.pass_rate"].n, metrics["silent.pass_rate"].note) == (0, "")
 
 
 def test_one_epoch_has_no_pass_k() -> None:

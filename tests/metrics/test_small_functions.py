@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+from proctor.evaluators.score_conversion import NO_SESSION
 from proctor.metrics.builtin import (
     AccuracyMetric,
     CostMetric,
@@ -18,8 +19,15 @@ from proctor.metrics.builtin import (
 )
 from proctor.metrics.estimates import compute_outcome_rate, estimate_mean, estimate_rate, estimate_unbounded_mean
 from proctor.metrics.registry import is_metric
-from proctor.metrics.warnings import MissingVerdicts, describe_judge, find_evaluator
+from proctor.metrics.warnings import MAX_REASON_LENGTH, MissingVerdicts, _shorten_reason, describe_judge, find_evaluator
 from proctor.records.results import Column, ResultList
+
+
+def test_reasons_are_cut_after_a_word() -> None:
+    """The reason for a missing session is whole; a longer one ends with a word and an ellipsis."""
+    assert _shorten_reason(NO_SESSION) == NO_SESSION
+    assert _shorten_reason("word " * 100) == f"{'word ' * (MAX_REASON_LENGTH // 5 - 1)}word …"
+    assert len(_shorten_reason("x" * 1000)) == MAX_REASON_LENGTH + 2
 
 
 def test_success_rate_metric() -> None:

@@ -192,6 +192,19 @@ def test_a_mapping_names_exactly_one_kind(written: dict[str, Any], message: str,
     assert caught.value.fix == fix
 
 
+def test_a_function_has_its_address_under_uses() -> None:
+    """With a name and a version; a misspelled key is compared with these, and a known one is not called a mistake."""
+    target = as_target({"uses": f"{__name__}:shout", "version": "v2", "name": "loud"})
+    assert (target.spec.name, target.spec.identity[-3:]) == ("loud", "@v2")
+    assert as_target({"uses": f"{__name__}:shout"}).spec == as_target(f"{__name__}:shout").spec
+    with pytest.raises(TargetError, match="did you mean 'version'") as caught:
+        as_target({"uses": f"{__name__}:shout", "versoin": "v2"})
+    assert "conversation" not in str(caught.value)
+    with pytest.raises(TargetError, match="Fix: use: did you mean 'uses'") as caught:
+        as_target({"use": f"{__name__}:shout", "version": "v2"})
+    assert "version: did you mean" not in str(caught.value)
+
+
 def test_the_version_in_a_mapping_may_be_a_number() -> None:
     """YAML makes numbers of versions; they are kept as text."""
     assert as_target({"command": "cat", "version": 2}).spec.identity.endswith("@2")

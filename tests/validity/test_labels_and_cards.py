@@ -43,6 +43,7 @@ from proctor.validity.drawing import (
 from proctor.validity.items import collect_verdicts
 from proctor.validity.panels import build_panel
 from tests.support import run_command
+from tests.tables import each_row
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -384,6 +385,70 @@ def test_a_judge_that_adds_nothing_has_no_corrected_row() -> None:
     assert not rate.helps
     rows = [row.split("  ")[1].strip() for row in _describe_rates(rate)]
     assert rows == ["raw pass rate", "labels alone"]
+
+
+@each_row(
+    ("people", "unlabelled", "reason"),
+    [
+        ("PPpfF" * 8, 0, "all 40 outputs with a verdict are labelled, so no verdict without a label is left"),
+        ("PPPFFFFF" * 5, 1, "only 1 verdict without a label is left"),
+        (
+            "PPPP" * 10,
+            40,
+            "the labelled outputs are all alike: people passed all 40 of them and the judge passed all 40",
+        ),
+        ("PPPp" * 10, 40, "the labelled outputs are all alike: the judge passed all 40 of them"),
+        ("PfPf" * 10, 40, "the labelled outputs are all alike: people passed all 40 of them"),
+        ("PpFf" * 10, 40, "the interval of kappa on its labels, -0.31 to 0.31, includes 0"),
+        ("PPPFFFFF" * 5, 40, ""),
+    ],
+)
+def test_a_card_gives_the_reason_why_its_judge_adds_nothing(people: str, unlabelled: int, reason: str) -> None:
+    """Capitals are labels that agree with the judge: P and f are passed by people, P and p by the judge."""
+    outputs = make_outputs(*((1, letter in "Pp", None) for letter in people), (unlabelled, True, None))
+    labelled = zip(outputs, people, strict=False)
+    items = [LabelledOutput(output, letter in "Pf", 1.0) for output, letter in labelled]
+    rate = correct_rate(outputs, items, stratified=False)
+    assert rate is not None
+    assert rate.reason.startswith(reason)
+    assert rate.helps is not bool(reason)
+
+
+@given(st.text("PpFf", min_size=2, max_size=40), st.integers(0, 4), st.integers(1, 5), st.booleans())
+def test_the_reason_of_a_card_is_true(people: str, unlabelled: int, cluster: int, stratified: bool) -> None:
+    """Each reason is given only if it holds, and a judge that helps has none."""
+    outputs = make_outputs(*((1, letter in "Pp", None) for letter in people), (unlabelled, True, None))
+    outputs = [output._replace(cluster=str(i // cluster)) for i, output in enumerate(outputs)]
+    items = [LabelledOutput(output, letter in "Pf", 1.0) for output, letter in zip(outputs, people, strict=False)]
+    rate = correct_rate(outputs, items, stratified)
+    assert rate is not None
+    assert bool(rate.reason) is not rate.helps
+    assert ("are labelled, so" in rate.reason) <= (not unlabelled)
+    is_constant = not set("Pf") & set(people) or not set("Fp") & set(people)
+    is_constant = is_constant or not set("Pp") & set(people) or not set("Ff") & set(people)
+    assert ("all alike" in rate.reason) <= is_constant
+    if "includes 0" in rate.reason:
+        low, high = (float(end) for end in re.findall(r"-?\d\.\d\d", rate.reason))
+        assert low <= 0 <= high
+    assert (" left" in rate.reason and "only" in rate.reason) <= (unlabelled > 0)
+
+
+def test_the_raw_rate_has_the_interval_of_the_report() -> None:
+    """With epochs too: 12 samples with 3 epochs each, of which 30 pass."""
+
+    def verdict(output: str) -> bool:
+        return output != "b"
+
+    calls = iter("aaabaabaaaaaabbabaaaaaaaaaaaaaaaaaab")
+    data = [{"id": str(n), "input": ""} for n in range(12)]
+    report = evaluate(lambda _: next(calls), data, verdict, epochs=3, concurrency=1, history=False)
+    outputs = list(list_judged_outputs("r", report.results, "verdict"))
+    items = [LabelledOutput(output, output.passed, 1.0) for output in outputs[:20]]
+    rate = correct_rate(outputs, items, stratified=False)
+    assert rate is not None
+    metric = report.metrics["verdict.pass_rate"]
+    assert (rate.raw.value, rate.raw.n) == (metric.value, 36)
+    assert rate.raw.interval == metric.interval
 
 
 def test_a_changed_judge_has_a_stale_card(history: SQLiteHistory, tmp_path: Path) -> None:

@@ -24,14 +24,16 @@ def report_outcome(report: EvalReport, thresholds: Mapping[str, float], options:
 
     1: a metric is below its threshold. 3: no result has a verdict, for example because of a wrong key or a server that
     is down; a target that always fails is below its threshold, a judge that always fails is not. 4: the thresholds are
-    reached, but more than 10% of the values are missing.
+    reached, but more than 10% of the values are missing; or they could be reached with the missing ones.
     """
     output = options.get("output")
     counts = report.counts
     has_verdict = counts.passed + counts.failed > 0
-    shortfalls = find_shortfalls(report, thresholds) if has_verdict or not counts.unscored else []
+    undecided = _find_undecided(report, thresholds) if has_verdict else {}
+    decided = {metric: threshold for metric, threshold in thresholds.items() if metric not in undecided}
+    shortfalls = find_shortfalls(report, decided) if has_verdict or not counts.unscored else []
     thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
-    inconclusive_reasons = [] if shortfalls else list(_find_missing_values(report, thresholds))
+    inconclusive_reasons = [] if shortfalls else [*undecided.values(), *_find_missing_values(report, decided)]
     verdict = _describe_gate(thresholds, shortfalls, inconclusive_reasons)
     paths = []
     if output:
@@ -113,6 +115,20 @@ def show_card_lines(history: Any, report: EvalReport) -> None:
 
         for line in describe_states(history, run):
             click.echo(line)
+
+
+def _find_undecided(report: EvalReport, thresholds: Mapping[str, float]) -> dict[str, str]:
+    """Return the metrics below their threshold that missing verdicts could lift to it, each with a sentence."""
+    if "pass_rate" not in thresholds:
+        return {}
+    from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING, find_worst_gap
+
+    threshold, shortfalls = thresholds["pass_rate"], find_shortfalls(report, {"pass_rate": thresholds["pass_rate"]})
+    gap = find_worst_gap(report, "pass_rate")
+    lost = gap.lost_passes
+    if not shortfalls or lost is None or not gap.exceeds(DEFAULT_MAX_MISSING) or lost.bounds[1] < threshold:
+        return {}
+    return {"pass_rate": f"{shortfalls[0]}; but {lost.describe()}: rescore the samples"}
 
 
 def _find_missing_values(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:

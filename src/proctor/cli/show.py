@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -11,7 +11,7 @@ import click
 from proctor.cli import filters
 from proctor.cli import options as cli
 from proctor.errors import ConfigError
-from proctor.records.trial import Outcome
+from proctor.records.trial import OUTCOMES, Outcome
 
 if TYPE_CHECKING:
     from proctor.comparison.report import EvalReport
@@ -107,7 +107,23 @@ def _list_results(
     if as_json:
         cli.print_json(results)
     else:
-        show_results(results, count_epochs(report), sessions=sessions)
+        otherwise = "" if results or options["text"] is not None else _describe_outcomes(report, selection)
+        show_results(results, count_epochs(report), sessions=sessions, otherwise=otherwise)
+
+
+def _describe_outcomes(report: EvalReport, selection: Mapping[str, Any]) -> str:
+    """Return the outcomes that the run, or an evaluator of it, does have; empty if another selection is the cause."""
+    results, evaluator = report.results, selection.get("evaluator")
+    if "outcome" not in selection or "sample" in selection or not results:
+        return ""
+    if "configuration" in selection:
+        results = results.for_configuration(selection["configuration"])
+    outcomes = results.outcomes() if evaluator is None else results.figures().marks.get(evaluator, b"")
+    counts = {outcome: count for index, outcome in enumerate(OUTCOMES) if (count := outcomes.count(index))}
+    if selection["outcome"] in counts or not counts:
+        return ""
+    found = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items())
+    return f"; {evaluator or 'the run'} has {found}: --outcome {max(counts, key=lambda name: counts[name])}"
 
 
 def _show_slices(report: EvalReport, key: str, configuration: str | None, *, as_json: bool) -> None:

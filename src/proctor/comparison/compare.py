@@ -389,16 +389,21 @@ def _select_metrics(pairs: Sequence[Pair], requested: Sequence[MetricLike]) -> l
     pairs = [request_metrics(a, b, metrics) for a, b in pairs]
     sides = [side for pair in pairs for side in pair]
     names = {name for side in sides for name in (*side.names, *side.statistics)}
-    selected = set()
+    selected, pass_rates = set(), {}
     for metric in metrics:
         alias = next((candidate for candidate in list_aliases(metric) if candidate in names), None)
         if alias is None:
             known_names = {*names, *(name for side in sides for name in list_known_metrics(side))}
             raise ConfigError(f"unknown metric {metric!r}", where="metric", fix=suggest_name(metric, known_names))
-        selected.add(alias)
+        if alias != metric and metric.endswith(".pass_rate"):
+            # A pass rate that repeats a score keeps the name and the unit that were requested.
+            pass_rates[metric] = alias
+        else:
+            selected.add(alias)
 
     def select(side: Side) -> Side:
-        tables = ({n: numbers for n, numbers in table.items() if n in selected} for table in _list_tables(side))
+        tables = [{n: numbers for n, numbers in table.items() if n in selected} for table in _list_tables(side)]
+        tables[0] |= {metric: side.scores[alias] for metric, alias in pass_rates.items() if alias in side.scores}
         names = ("metrics", "scores", "fields", "statistics")
         return msgspec.structs.replace(side, **dict(zip(names, tables, strict=True)))
 

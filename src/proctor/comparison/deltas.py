@@ -194,7 +194,8 @@ def _find_kind(name: str, group: str) -> tuple[Kind, bool | None]:
     is_resource = group == "metric" and name.startswith(LOWER_IS_BETTER)
     if group == "field" or is_resource:
         return "number", False if is_resource else higher_is_better(name)
-    return "rate" if name.endswith(("_rate", "accuracy")) else "score", True
+    is_rate = name.endswith(("_rate", "accuracy")) or "pass_hat_k." in name or "pass_at_k." in name
+    return "rate" if is_rate else "score", True
 
 
 def _describe_scale(

@@ -32,7 +32,8 @@ SESSION_OPTIONAL = "__session_optional__"
 SESSION_TYPES = "Session(?:View)?(?:Protocol)?"
 SUPPORTED_SIGNATURES = (
     "write it as (output), (output, expected), (output, sample), (output, sample, config), "
-    "(output, expected, session) or (field_context), with options as keyword-only parameters"
+    "(output, expected, session), (output, expected, session, sample) or (field_context), with options as keyword-only "
+    "parameters"
 )
 
 # Parameter names that suggest a certain role.
@@ -147,7 +148,7 @@ def _read_evidence(positional: list[Parameter], is_variadic: bool, is_marked: bo
     takes_context = bool(positional) and _takes_context(positional[0])
     evidence = [Evidence("context" if takes_context else "output")]
     for position, parameter in enumerate(positional[1:4], start=1):
-        if position == 3 and parameter.name != "config":
+        if position == 3 and parameter.name not in ("config", "sample"):
             break
         item = _read_parameter(parameter, position, is_marked)
         if item is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from proctor.core import imports as importing
@@ -13,8 +13,11 @@ from proctor.evaluators.matching import json_subset
 from proctor.evaluators.options import SESSION_OPTIONAL
 from proctor.evaluators.score_conversion import NO_SESSION, preview
 from proctor.evaluators.tool_calls import (
+    EXPECTED_TOOLS,
     UNKNOWN_TOOL,
     ArgumentRule,
+    ExpectedCall,
+    RecordedCall,
     SequenceMode,
     SequenceOptions,
     SessionCheck,
@@ -24,7 +27,9 @@ from proctor.evaluators.tool_calls import (
     get_field,
     parse_expected_calls,
     read_calls,
+    read_expected_tools,
     require_session,
+    require_session_and_sample,
     to_view,
 )
 from proctor.records.score import Score
@@ -247,8 +252,8 @@ def slice_contains(
 
 
 _NO_TOOL_NAME = (
-    "no tools are listed, and the sample's expected value {} is no tool name: write tool_sequence: "
-    "{{expected: [search]}} in the eval file, or expected: {{tools: [search]}} in the sample"
+    "no tools are listed, and {} {} is not the name of a called tool, so it may be an answer: write tool_sequence: "
+    "{{expected: [search]}} in the eval file, or metadata: {{expected_tools: [search]}} in the sample"
 )
 
 
@@ -262,13 +267,14 @@ def tool_sequence(
 ) -> SessionCheck:
     """Passes if the expected tools were called; the value is the fraction of them that was called.
 
-    `expected` lists names or {name, arguments}; without it, the sample's expected value (or its `tools`) does. `mode`
-    is "in_order" (with other calls between), "any_order", or "exact" (these calls only). With `allow_extra=False` other
-    calls are not allowed; in this case, and with "exact", the value is the fraction of all calls. `arguments` are
-    compared "exact", as a "subset", or not at all ("ignore"); an expected tool without arguments matches any. An
-    expected argument may be a function that accepts or rejects the actual argument; `compare` maps argument names to
-    functions of the actual and the expected value (in a file `module:function`). `details["diff"]` shows expected
-    against actual calls, line by line.
+    `expected` lists names or {name, arguments}; without it, the sample does: `expected_tools` in its metadata, or else
+    its expected value (a list, or its `tools`). A text as expected value is skipped unless it names a called tool,
+    because it may be an answer. `mode` is "in_order" (with other calls between), "any_order", or "exact" (these calls
+    only). With `allow_extra=False` other calls are not allowed; in this case, and with "exact", the value is the
+    fraction of all calls. `arguments` are compared "exact", as a "subset", or not at all ("ignore"); an expected tool
+    without arguments matches any. An expected argument may be a function that accepts or rejects the actual argument;
+    `compare` maps argument names to functions of the actual and the expected value (in a file `module:function`).
+    `details["diff"]` shows expected against actual calls, line by line.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search", {"query": "Paris"}), ToolCall("close")])
@@ -290,22 +296,17 @@ def tool_sequence(
         fix = 'name the tools, or use mode="exact" to allow none'
         raise EvaluatorError("expected is an empty list of tools, so it would always pass", where=where, fix=fix)
 
-    def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        if fixed_calls is None and expected is None:
-            return Score.skipped("no tools are listed, and the sample has no expected value")
+    def evaluate(output: Any, expected: Any, session: SessionView, metadata: Mapping[str, Any]) -> Score:  # noqa: ARG001
         calls = read_calls(session)
-        if fixed_calls is None and (prose := find_prose(expected, calls)) is not None:
-            return Score.skipped(_NO_TOOL_NAME.format(preview(prose)))
-        try:
-            expected_calls = parse_expected_calls(expected) if fixed_calls is None else fixed_calls
-        except EvaluatorError as error:
-            return Score.error(str(error))
+        expected_calls = _read_sample_tools(expected, metadata, calls) if fixed_calls is None else fixed_calls
+        if isinstance(expected_calls, Score):
+            return expected_calls
         if not expected_calls and not options.is_complete:
             return Score.skipped("the sample expects no tool calls")
         return compare_calls(expected_calls, calls, options)
 
     return tag_evaluator(
-        require_session(evaluate),
+        require_session_and_sample(evaluate),
         factory=tool_sequence,
         expected=expected,
         mode=mode,
@@ -313,6 +314,23 @@ def tool_sequence(
         allow_extra=allow_extra,
         compare=compare,
     )
+
+
+def _read_sample_tools(
+    expected: Any, metadata: Mapping[str, Any], calls: Sequence[RecordedCall]
+) -> list[ExpectedCall] | Score:
+    """Read the expected tools of a sample, or return the score without a verdict if it has none."""
+    source = "the sample's expected value"
+    if (tools := metadata.get(EXPECTED_TOOLS)) is not None:
+        expected, source = read_expected_tools(tools), f"the sample's {EXPECTED_TOOLS}"
+    if expected is None:
+        return Score.skipped(f"no tools are listed, and the sample has no expected value and no {EXPECTED_TOOLS}")
+    if (prose := find_prose(expected, calls)) is not None:
+        return Score.skipped(_NO_TOOL_NAME.format(source, preview(prose)))
+    try:
+        return parse_expected_calls(expected)
+    except EvaluatorError as error:
+        return Score.error(str(error))
 
 
 def _format_times(count: int) -> str:

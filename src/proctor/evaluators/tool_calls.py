@@ -14,7 +14,7 @@ from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.matching import exact_match, json_subset
 from proctor.evaluators.score_conversion import NO_SESSION, preview
 from proctor.records import codec
-from proctor.records.sample import type_name
+from proctor.records.sample import Sample, type_name
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Message, Session, SessionView, ToolCall
 from proctor.records.session_events import OrphanResult, interpret_event
@@ -44,6 +44,9 @@ _MAX_MESSAGE = 160
 # A traceback that ends a result starts in its last characters.
 _MAX_TRACEBACK = 5_000
 _TOOL_NAME = re.compile(r"[^\W\d](?:[\w.:/-]*\w)?")
+# The sample's metadata with its expected tools, as imports and other frameworks write it.
+EXPECTED_TOOLS = "expected_tools"
+_EXPECTED_ARGUMENTS = (*_ARGUMENTS, "input_parameters", "inputParameters")
 
 SessionCheck = Callable[..., Score]
 SessionLike = Session | SessionView | None
@@ -69,6 +72,18 @@ def require_session(evaluate: SessionCheck) -> SessionCheck:
     def evaluate_recorded(output: Any, expected: Any = None, session: SessionLike = None) -> Score:
         view = to_view(session)
         return evaluate(output, expected, view) if view.recorded else Score.skipped(NO_SESSION)
+
+    return evaluate_recorded
+
+
+def require_session_and_sample(evaluate: SessionCheck) -> SessionCheck:
+    """Skip the check if no session was recorded, and pass the metadata of the sample."""
+
+    def evaluate_recorded(
+        output: Any, expected: Any = None, session: SessionLike = None, sample: Sample[Any, Any] | None = None
+    ) -> Score:
+        view, metadata = to_view(session), {} if sample is None else sample.metadata
+        return evaluate(output, expected, view, metadata) if view.recorded else Score.skipped(NO_SESSION)
 
     return evaluate_recorded
 
@@ -156,8 +171,8 @@ def _read_name(data: Any) -> str | None:
     return next((name for name in names if isinstance(name, str)), None)
 
 
-def _read_arguments(data: Any) -> Mapping[str, Any]:
-    values = (get_field(data, field) for field in _ARGUMENTS)
+def _read_arguments(data: Any, fields: Sequence[str] = _ARGUMENTS) -> Mapping[str, Any]:
+    values = (get_field(data, field) for field in fields)
     arguments: Any = next((value for value in values if value is not None), {})
     if isinstance(arguments, str | bytes):
         try:
@@ -330,11 +345,45 @@ def parse_expected_calls(expected: Any) -> list[ExpectedCall]:
 
 
 def find_prose(expected: Any, calls: Sequence[RecordedCall]) -> str | None:
-    """Return a text among the expected tools that is neither a called tool nor can be the name of one."""
+    """Return a text among the expected tools that cannot be the name of one, or may be an answer.
+
+    A text alone must be the name of a called tool, or have the two underscores of an MCP tool; in a list, any word may
+    be a tool.
+    """
     items = [expected] if isinstance(expected, str) else expected if isinstance(expected, list | tuple) else []
     called = {call.name for call in calls}
     texts = (item for item in items if isinstance(item, str) and item and item not in called)
-    return next((text for text in texts if not _TOOL_NAME.fullmatch(text)), None)
+    may_be_answer = isinstance(expected, str) and "__" not in expected
+    return next((text for text in texts if may_be_answer or not _TOOL_NAME.fullmatch(text)), None)
+
+
+def read_expected_tools(tools: Any) -> Any:
+    """Return the expected tools of a sample's metadata in the form of `parse_expected_calls`.
+
+    A text has names, separated by commas or semicolons, or is JSON. A mapping may have its arguments under another
+    name, and what else is known about the call.
+    """
+    if isinstance(tools, str):
+        is_json = tools.lstrip().startswith(("[", "{"))
+        tools = _decode_tools(tools) if is_json else [name.strip() for name in re.split("[;,]", tools) if name.strip()]
+    return [_read_tool(tool) for tool in tools] if isinstance(tools, list | tuple) else _read_tool(tools)
+
+
+def _decode_tools(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _read_tool(tool: Any) -> Any:
+    if not isinstance(tool, Mapping):
+        return tool
+    if isinstance(function := tool.get("function"), Mapping):
+        tool = function
+    name = next((tool[field] for field in ("name", *_TOOL_NAMES) if field in tool), None)
+    has_arguments = any(tool.get(field) is not None for field in _EXPECTED_ARGUMENTS)
+    return {"name": name, "arguments": _read_arguments(tool, _EXPECTED_ARGUMENTS) if has_arguments else None}
 
 
 def _check_item(item: Any) -> Iterator[str]:

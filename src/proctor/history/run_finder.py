@@ -158,6 +158,10 @@ class RunFinder:
         # People remember names; an id is suggested only if it is very similar.
         names = {LATEST, *(name for name, _ in recent)}
         names |= {row[0] for row in self._query("SELECT name FROM baselines")}
+        run, at, _ = reference.rpartition("@")
+        if at and (run in names or any(run_id.startswith(run) for _, run_id in recent)):
+            what = f"{reference!r} is a configuration of a run, and a whole run is required here"
+            raise RunNotFound(what, fix=f"write {run}; `proctor compare` and `proctor show` accept {reference}")
         generated = [run_id for _, run_id in recent if RUN_ID.fullmatch(run_id)]
         own = [run_id for _, run_id in recent if not RUN_ID.fullmatch(run_id)]
         likely = get_close_matches(reference, [*sorted(names), *own], n=1)

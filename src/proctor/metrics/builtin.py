@@ -102,18 +102,23 @@ def list_pass_sizes(epochs: int) -> list[int]:
 class PassKMetric:
     """pass^k (all of k trials pass) or pass@k (at least one passes), averaged over samples, as `pass_hat_k.2`.
 
-    Only trials with a verdict count. A sample with fewer than k of them has no value and counts as skipped.
+    The verdicts are those of one evaluator, as `exact_match.pass_hat_k.2`, or of all combined. Only trials with a
+    verdict count. A sample with fewer than k of them has no value and counts as skipped.
     """
 
     higher_is_better = True
 
-    def __init__(self, rule: PassRule, epochs: int) -> None:
-        self.name = "pass_hat_k" if rule == "all" else "pass_at_k"
+    def __init__(
+        self, rule: PassRule, epochs: int, evaluator_name: str | None = None, label: str | None = None
+    ) -> None:
+        name = "pass_hat_k" if rule == "all" else "pass_at_k"
+        self.evaluator_name = evaluator_name
+        self.name = name if evaluator_name is None else f"{label or evaluator_name}.{name}"
         self._measure = pass_hat_k if rule == "all" else pass_at_k
         self._sizes = list_pass_sizes(epochs)
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        figures, tallies = results.figures(), tally_passes(results)
+        figures, tallies = results.figures(), self._tally(results)
         names: Sequence[str | None] = figures.clusters or figures.sample_ids
         clusters = {sample: name or sample for sample, name in zip(figures.sample_ids, names, strict=True)}
         metrics = {}
@@ -127,12 +132,18 @@ class PassKMetric:
         return metrics
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
-        ids, tallies = results.figures().sample_ids, tally_passes(results)
+        ids, tallies = results.figures().sample_ids, self._tally(results)
         numbers = {}
-        for k in self._sizes:
+        for k in self._sizes if tallies else ():
             values = {sample: self._measure(*tally, k) for sample, tally in tallies.items()}
             numbers[f"{self.name}.{k}"] = TrialNumbers(to_array(values[sample] for sample in ids), "mean")
         return numbers
+
+    def _tally(self, results: Results) -> dict[str, tuple[int, int]]:
+        """Count verdicts and passes by sample; an evaluator that no result has, has none."""
+        if self.evaluator_name is not None and self.evaluator_name not in results.figures().marks:
+            return {}
+        return tally_passes(results, self.evaluator_name)
 
 
 PERCENTILES = (25, 50, 75, 95)

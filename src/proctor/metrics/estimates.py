@@ -110,6 +110,8 @@ def _are_equal(values: array[float]) -> bool:
 
 def _estimate_clustered_interval(column: Column, *, is_rate: bool) -> tuple[Interval | None, str]:
     clusters = column.clusters or ()
+    if not column.values:
+        return None, ""
     estimate = clustered_rate_interval if is_rate else clustered_mean_interval
     interval = estimate(column.values, clusters)
     if interval is not None:

@@ -80,6 +80,9 @@ class MetricRegistry:
         registry = cls.standard([spec.name for spec in specs if spec.uses != FIELD_PREFIX], evaluated)
         for rule in ("all", "any") if epochs > 1 else ():
             registry.register(PassKMetric(rule, epochs))
+            for name in [spec.name for spec in specs]:
+                label = f"{FIELD_PREFIX}.{name}" if name in evaluated else None
+                registry.register(PassKMetric(rule, epochs, name, label))
         if fields:
             registry.register(FieldsMetric(fields, evaluated))
             for spec in specs:

@@ -19,7 +19,7 @@ from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 from proctor.records.sample import CLUSTER, TAGS, Sample
 from proctor.records.score import INCOMPLETE, SKIPPED_BY_DESIGN, UNCERTAIN, Score, find_failures, read_parts
-from proctor.records.trial import EvalResult, Outcome
+from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 LOCAL = "local:"
 
@@ -158,7 +158,8 @@ COMBINED = ("pass_rate", "strict_pass_rate", "mean_score")
 # An evaluator without a verdict on a larger fraction of the results gets a warning.
 MAX_MISSING_SHARE = 0.1
 MAX_REASONS_READ = 1_000
-MAX_REASON_LENGTH = 200
+MAX_REASON_LENGTH = 300
+_PASSED, _FAILED, _UNSCORED, _SKIPPED = map(OUTCOMES.index, ("passed", "failed", "unscored", "skipped"))
 
 
 class MissingVerdicts(NamedTuple):
@@ -228,6 +229,62 @@ def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
                 )
 
 
+class LostPasses(NamedTuple):
+    """Results that passed some evaluators and have no verdict, because others (`evaluators`) gave none.
+
+    The pass rate leans low: the same results would be judged, as failures, had they failed.
+    """
+
+    number: int
+    passed: int
+    failed: int
+    evaluators: Mapping[str, int]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The pass rate if these results fail, and if they pass."""
+        total = self.passed + self.failed + self.number
+        return self.passed / total, (self.passed + self.number) / total
+
+    def describe(self) -> str:
+        low, high = (f"{100 * end:.1f}%" for end in self.bounds)
+        causes = ", ".join(f"{name} on {count:,}" for name, count in self.evaluators.items())
+        have, their = (
+            ("result has", "it passes or fails") if self.number == 1 else ("results have", "they pass or fail")
+        )
+        return (
+            f"{self.number:,} {have} no verdict although the other evaluators passed (no verdict: {causes}), while "
+            f"{self.failed:,} of the {self.passed + self.failed:,} others failed: the rate leans low and lies between "
+            f"{low} and {high}, depending on whether {their}"
+        )
+
+
+def find_lost_passes(results: Results, run: RunMetadata | None) -> LostPasses | None:
+    """Find the results that passed some evaluators and have no verdict; None if they are at most a tenth."""
+    if run is None or len(run.evaluators) < 2:
+        return None
+    column = results.column(None)
+    if not MissingVerdicts(column.errors + column.skipped, len(results)).exceeds_limit:
+        return None
+    figures, silent = results.figures(), (_UNSCORED, _SKIPPED)
+    lost = [
+        position
+        for position, outcome in enumerate(figures.outcomes)
+        if outcome in silent and any(marks[position] == _PASSED for marks in figures.marks.values())
+    ]
+    passed, failed = figures.outcomes.count(_PASSED), figures.outcomes.count(_FAILED)
+    if not MissingVerdicts(len(lost), passed + failed + len(lost)).exceeds_limit:
+        return None
+    counts = {name: sum(marks[position] in silent for position in lost) for name, marks in figures.marks.items()}
+    return LostPasses(len(lost), passed, failed, {name: count for name, count in counts.items() if count})
+
+
+def warn_lost_passes(results: Results, run: RunMetadata) -> Iterator[str]:
+    """Warn about a pass rate that leans low, because only failures are judged where an evaluator gives no verdict."""
+    if (lost := find_lost_passes(results, run)) is not None:
+        yield f"pass_rate: {lost.describe()}"
+
+
 # The parameters of evaluators with parts, criteria or several opinions.
 _HAS_PARTS = frozenset({"evaluator", "evaluators", "judge", "judges", "model"})
 
@@ -282,7 +339,7 @@ def warn_failed_parts(results: Results, run: RunMetadata) -> Iterator[str]:
         for result in page:
             score = result.scores.get(spec.name)
             for part, failure in find_failures(score).items() if score is not None and score.ok else ():
-                reasons.setdefault(part, Counter())[failure.reason[:MAX_REASON_LENGTH]] += 1
+                reasons.setdefault(part, Counter())[_shorten_reason(failure.reason)] += 1
         for part, counts in reasons.items():
             missing = MissingVerdicts(counts.total(), len(page), _find_most_frequent(counts))
             if missing.exceeds_limit:
@@ -400,8 +457,16 @@ def _count_reasons(results: Results, evaluator: str | None, outcome: Outcome, li
     counts: Counter[str] = Counter()
     for result in results.page(outcome=outcome, evaluator=evaluator, limit=limit):
         score = result.score if evaluator is None else result.scores.get(evaluator)
-        counts["" if score is None else score.reason[:MAX_REASON_LENGTH]] += 1
+        counts["" if score is None else _shorten_reason(score.reason)] += 1
     return counts
+
+
+def _shorten_reason(reason: str) -> str:
+    """Cut a long reason after a word."""
+    if len(reason) <= MAX_REASON_LENGTH:
+        return reason
+    start = reason[:MAX_REASON_LENGTH]
+    return f"{start.rpartition(' ')[0] or start} …"
 
 
 def _find_most_frequent(reasons: Counter[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -19,6 +20,8 @@ from proctor.reports.format import format_interval, format_missing, format_perce
 
 ERRORS_SEARCHED = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"
+# pass^k or pass@k of one evaluator: the same metric of all evaluators, and k.
+_EVALUATOR_PASS_K = re.compile(r".+\.(pass_(?:hat|at)_k\.(\d+))")
 
 
 def headlines(report: EvalReport, counts: Mapping[str, Counts] | None = None) -> list[str]:
@@ -231,11 +234,18 @@ def describe_size(metric: MetricValue) -> str:
 
 
 def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
-    """Return the metrics that a table shows: without score percentiles and unmeasured quantities."""
+    """Return the metrics that a table shows: without score percentiles and unmeasured quantities.
+
+    An evaluator's own pass^k and pass@k are shown for the largest k only.
+    """
+    sizes = {name: int(match[2]) for name in metrics if (match := _EVALUATOR_PASS_K.fullmatch(name))}
+    largest = max(sizes.values(), default=0)
     return {
         name: metric
         for name, metric in metrics.items()
-        if not is_distribution(metric) and (metric.n or not metric.unit)
+        if not is_distribution(metric)
+        and (metric.n or not (metric.unit or name in sizes))
+        and sizes.get(name, largest) == largest
     }
 
 
@@ -274,6 +284,8 @@ def _name_equivalent(name: str, metrics: Mapping[str, MetricValue]) -> str:
     """Return the name of the metric that may have the same value, or an empty string."""
     if name in ("strict_pass_rate", "mean_score"):
         return "pass_rate"
+    if match := _EVALUATOR_PASS_K.fullmatch(name):
+        return match[1]
     stem, _, last = name.rpartition(".")
     if last in ("mean", "score"):
         return f"{stem}.pass_rate"

@@ -25,13 +25,15 @@ from proctor.targets.agents import convert_agent_result, find_agent, has_framewo
 from proctor.targets.replies import convert_execute_result, convert_runnable_result
 
 # The options of each key of a mapping; None if its class checks them. The key `http` makes an `http.HttpTarget`. It
-# is imported on first use: most programs need none, and a conversation resolves the target that it talks to here.
+# is imported on first use: most programs need none, and a conversation resolves the target that it talks to here. The
+# value of `uses` is the target itself, or its address.
 _OPTIONS: Mapping[str, tuple[str, ...] | None] = {
     "command": ("cwd", "env"),
     "conversation": ("history", "max_turns", "output", "user"),
     "http": ("body", "headers", "method", "response", "stream", "timeout", "usage"),
     "model": None,
     "recorded": (),
+    "uses": (),
 }
 _COMMON_KEYS = ("name", "version")
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
@@ -48,9 +50,9 @@ def as_target(target: TargetLike | None, *, name: str | None = None, version: st
     """Make a target from a function, an agent, a runnable, an address or a mapping.
 
     A string is `module:attribute`, `file.py:attribute`, a URL, or the address of a model such as
-    `openai:gpt-4o-mini`; a mapping has one of `command`, `http`, `model` and `recorded`. `version` becomes
-    part of the target's identity: change it after a change that Proctor cannot detect. With a version,
-    runs do not warn about parts that the identity does not cover.
+    `openai:gpt-4o-mini`; a mapping has one of `command`, `conversation`, `http`, `model` and `recorded`, or such a
+    string under `uses`. `version` becomes part of the target's identity: change it after a change that Proctor cannot
+    detect. With a version, runs do not warn about parts that the identity does not cover.
 
     >>> as_target(lambda question: "Paris", name="atlas").spec.name
     'atlas'
@@ -103,7 +105,7 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
     kinds = [kind for kind in _OPTIONS if kind in target]
     if len(kinds) != 1:
         present_keys = ", ".join(kinds or map(str, target)) or "none"
-        hints = "; ".join(f"{key}: {suggest_name(str(key), _OPTIONS)}" for key in target)
+        hints = "; ".join(f"{key}: {suggest_name(str(key), _OPTIONS)}" for key in target if key not in _COMMON_KEYS)
         raise TargetError(
             f"a target mapping needs exactly one of the keys {', '.join(_OPTIONS)}; got {present_keys}",
             where=name or "target",
@@ -127,6 +129,8 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
             problems=[Problem(key, suggest_name(key, names)) for key in unknown_options],
             fix="correct or delete these keys",
         )
+    if kind == "uses":
+        return as_target(target[kind], name=name)
     make_target = getattr(importlib.import_module(f"proctor.targets.{kind}"), f"{kind.capitalize()}Target")
     made: Target = make_target(target[kind], **options)
     return made

@@ -13,7 +13,7 @@ import msgspec
 
 from proctor.comparison.slices import slice_samples
 from proctor.core.stats import judge_rates
-from proctor.core.stats.intervals import Interval, clustered_standard_error, wilson_interval
+from proctor.core.stats.intervals import Interval, clustered_rate_interval, clustered_standard_error, wilson_interval
 from proctor.core.stats.judge_rates import Confusion, CorrectedRate, Correlation
 from proctor.ports import History
 from proctor.records.formatting import format_count
@@ -64,7 +64,7 @@ class CardRate(msgspec.Struct, frozen=True):
     """The pass rate of a run: by the judge alone (raw), by the labels alone, and corrected.
 
     `helps` is False if the judge adds nothing beyond the labels; the corrected rate is then that of the labels. `n` is
-    the number of labels in this run, `total` the number of outputs with a verdict.
+    the number of labels in this run, `total` the number of outputs with a verdict. `reason` says why it does not help.
     """
 
     raw: Proportion
@@ -75,6 +75,7 @@ class CardRate(msgspec.Struct, frozen=True):
     effective_labels: float
     n: int
     total: int
+    reason: str = ""
 
 
 class JudgeCard(msgspec.Struct, frozen=True):
@@ -385,6 +386,11 @@ def correct_rate(outputs: Sequence[JudgedOutput], items: Sequence[LabelledOutput
         return None
     effect = measure_design_effect([output.passed for output in outputs], [output.cluster for output in outputs])
     raw = make_proportion(sum(output.passed for output in outputs) / effect, len(outputs) / effect, len(outputs))
+    groups = [output.cluster for output in outputs]
+    if raw is not None and len(set(groups)) < len(groups):
+        # The interval that reports and gates have for the same rate.
+        interval = clustered_rate_interval([float(output.passed) for output in outputs], groups)
+        raw = msgspec.structs.replace(raw, interval=interval or raw.interval)
     labelled = {item.output.item for item in items}
     others = [output.passed for output in outputs if output.item not in labelled]
     table, judged = _tabulate(items), sum(output.passed for output in outputs)
@@ -395,13 +401,33 @@ def correct_rate(outputs: Sequence[JudgedOutput], items: Sequence[LabelledOutput
         estimate = estimate._replace(helps=kappa is not None and kappa[0] > 0)
     else:
         estimate = judge_rates.corrected_rate(table, sum(others) / effect, len(others) / effect)
-    return None if raw is None else _make_rate(raw, estimate, len(items), len(outputs))
+    reason = "" if estimate.helps else _explain_no_help(table, len(items), len(others), effect)
+    if not estimate.helps and not others:
+        reason = f"all {len(items):,} outputs with a verdict are labelled, so no verdict without a label is left"
+    return None if raw is None else _make_rate(raw, estimate, len(items), len(outputs), reason)
 
 
-def _make_rate(raw: Proportion, estimate: CorrectedRate, n: int, total: int) -> CardRate:
+def _explain_no_help(table: Confusion, n: int, others: int, effect: float) -> str:
+    """Say why a judge adds nothing beyond its labels; `others` outputs have a verdict without a label."""
+    if constant := table.list_constant_sides():
+        sides = [
+            f"{('people', 'the judge')[side]} {'passed' if passed else 'failed'} all {n:,} of them"
+            for side, passed in constant
+        ]
+        return f"the labelled outputs are all alike: {' and '.join(sides)}"
+    kappa = judge_rates.kappa_interval(table)
+    if kappa is None:
+        return f"its {n:,} labels are worth fewer than two independent ones"
+    if kappa[0] <= 0:
+        return f"the interval of kappa on its labels, {kappa[0]:.2f} to {kappa[1]:.2f}, includes 0"
+    worth = "" if effect == 1 else f", worth {others / effect:.1f} independent ones"
+    return f"only {format_count(others, 'verdict')} without a label {'is' if others == 1 else 'are'} left{worth}"
+
+
+def _make_rate(raw: Proportion, estimate: CorrectedRate, n: int, total: int, reason: str) -> CardRate:
     labels = Proportion(estimate.labels_value, estimate.labels_interval, n, estimate.n)
     effective = estimate.effective_labels * n / estimate.n
-    return CardRate(raw, labels, estimate.value, estimate.interval, estimate.helps, effective, n, total)
+    return CardRate(raw, labels, estimate.value, estimate.interval, estimate.helps, effective, n, total, reason)
 
 
 def _compare_annotators(

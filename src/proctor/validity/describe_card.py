@@ -127,10 +127,7 @@ def describe_worth(card: JudgeCard) -> str:
     if rate is None:
         return f"{first} No output of this run is labelled, so its pass rate is not corrected."
     if not rate.helps:
-        return (
-            f"{first} In this run it adds nothing beyond the labels: the interval of kappa on its labels includes 0, "
-            f"or the labels are all alike. {_describe_labels_rate(rate)}"
-        )
+        return f"{first} In this run it adds nothing beyond the labels: {rate.reason}. {_describe_labels_rate(rate)}"
     worth = (
         f"without the judge you would need about {rate.effective_labels:.0f} labels for the same precision"
         if round(rate.effective_labels) > rate.n

@@ -289,6 +289,8 @@ def resolve_target(target: str | dict[str, Any] | None, folder: Path) -> Any:
     if target is None or isinstance(target, str):
         return _resolve_address(target, folder)
     resolved = dict(target)
+    if "uses" in resolved:
+        resolved["uses"] = _resolve_address(resolved["uses"], folder)
     if isinstance(resolved.get("recorded"), str):
         resolved["recorded"] = str(folder / resolved["recorded"])
     if str(resolved.get("prompt", "")).endswith(".md"):

@@ -79,7 +79,7 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     target: Annotated[
         str | dict[str, Any] | None,
         _doc(
-            "module:attribute, file.py:attribute, a URL, a model such as openai:gpt-4o-mini, or one of "
+            "module:attribute, file.py:attribute, a URL, a model such as openai:gpt-4o-mini, or one of {uses: …}, "
             "{command: …}, {conversation: …}, {http: …}, {model: …}, {recorded: FILE} or {recorded: "
             "null}, which reads the outputs in the samples. Optional with fields and for recorded sessions: then the "
             "samples hold the recorded results."

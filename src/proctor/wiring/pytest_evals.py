@@ -35,9 +35,8 @@ from proctor.wiring.prepare import load_metrics
 from proctor.wiring.pytest_markers import (
     ASSERTIONS,
     OWN_ARGUMENTS,
+    add_assertions,
     is_one_item_per_sample,
-    list_evaluators,
-    make_assertions,
     resolve_path,
 )
 
@@ -210,7 +209,7 @@ def _evaluate(
 ) -> EvalReport:
     evaluators = arguments.get("evaluators")
     if score_assertions is not None:
-        evaluators = [make_assertions(score_assertions), *list_evaluators(evaluators)]
+        evaluators = add_assertions(evaluators, score_assertions)
     name = run_name(item, arguments)
     try:
         return bridge.run(aevaluate(target, resolve_path(dataset, item), evaluators, name=name, **options))

@@ -141,7 +141,7 @@ def _check_evaluation(item: Any, arguments: Mapping[str, Any], history: Any) -> 
 def _make_evaluation(arguments: Mapping[str, Any], dataset: Any) -> Evaluation:
     evaluators, target = arguments.get("evaluators"), arguments.get("target", _return_input)
     if "target" not in arguments:
-        evaluators = [*list_evaluators(evaluators), make_assertions(_pass_all)]
+        evaluators = add_assertions(evaluators, _pass_all)
     options = {name: value for name, value in arguments.items() if name in RunOptions.__struct_fields__}
     shared = {name: arguments[name] for name in _SHARED if arguments.get(name) is not None}
     return Evaluation(
@@ -172,14 +172,16 @@ def is_one_item_per_sample(arguments: Mapping[str, Any]) -> bool:
     return bool(arguments.get("samples_as", "items") == "items")
 
 
-def make_assertions(score: Any) -> BoundEvaluator:
-    """Make the evaluator of a test's own assertions."""
-    return BoundEvaluator(EvaluatorSpec(ASSERTIONS, ASSERTIONS), "inline", score)
-
-
-def list_evaluators(evaluators: Any) -> list[Any]:
-    """Return one evaluator, several or none as a list."""
-    return list(evaluators) if isinstance(evaluators, list | tuple) else [] if evaluators is None else [evaluators]
+def add_assertions(evaluators: Any, score: Any) -> Any:
+    """Add the evaluator of a test's own assertions to one evaluator, a list, a mapping of names, or none."""
+    assertions = BoundEvaluator(EvaluatorSpec(ASSERTIONS, ASSERTIONS), "inline", score)
+    if not isinstance(evaluators, Mapping):
+        is_list = isinstance(evaluators, list | tuple)
+        return [assertions, *(evaluators if is_list else [] if evaluators is None else [evaluators])]
+    if ASSERTIONS in evaluators:
+        what = f"the name {ASSERTIONS!r} is taken by the assertions of the test's body"
+        raise ConfigError(what, where="evaluators", fix="choose another name for this evaluator")
+    return {ASSERTIONS: assertions, **evaluators}
 
 
 def resolve_path(dataset: Any, item: Any) -> Any:

@@ -465,7 +465,8 @@ def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) 
             where="metric",
             fix=f"add --better {name}=higher (or lower)",
         )
-    return delta
+    is_rate = name.endswith(".pass_rate") and delta.kind == "score"
+    return msgspec.structs.replace(delta, kind="rate") if is_rate else delta
 
 
 def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: Iterable[Side] = ()) -> None:
@@ -570,7 +571,7 @@ def _check_thresholds(report: EvalReport | None, config: GateConfig) -> Iterator
             n=0 if value is None else value.n,
             kind="rate" if value is not None and value.kind == "rate" else "number",
         )
-        check = apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit)
+        check = apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit, lowest=threshold)
         yield apply_cache_limit(check, report.results, report.metadata)
 
 
