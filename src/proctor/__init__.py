@@ -106,7 +106,7 @@ EXPORTS = {
 __all__ = [
     # Run and compare.
     *("evaluate", "aevaluate", "rescore", "compare", "define", "configuration", "EvalRunner", "EvalLoop"),
-    *("MainLoop", "ConversationTarget", "tool", "ask"),
+    *("MainLoop", "tool", "ask"),
     # Evaluators.
     *("evaluator", "all_of", "any_of", "contains", "exact_match", "field", "llm_judge", "load_rubrics"),
     *("regex_match", "schema_match", "semantic_similarity", "tool_called", "RubricScorer"),

@@ -166,7 +166,6 @@ __all__ = [
     "EvalRunner",
     "EvalLoop",
     "MainLoop",
-    "ConversationTarget",
     "tool",
     "ask",
     "evaluator",
