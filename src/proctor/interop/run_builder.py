@@ -134,7 +134,7 @@ class RunBuilder:
             self.notes.add("skipped", "score", "without a value")
             return Score.skipped(str(reason or "the file has no value"), dict(details or {}))
         if is_nan(value):
-            self.notes.add("errors", "score", "with the value NaN: their evaluator gave no number")
+            self.notes.add("errors", "score", "with the value NaN")
             return Score.error(str(reason or NAN_REASON), dict(details or {}))
         if not isinstance(value, bool) and not is_number(value):
             self.notes.add("without a value", "score", "with a label instead of a number")

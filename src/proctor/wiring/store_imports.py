@@ -155,10 +155,9 @@ def make_report(
     metadata, table, by_configuration = summarize(ResultList(results), metadata)
     # A check that only some samples have is not missing on the others.
     prefixes = [f"{name} skipped " for name in _list_partial_names(results)]
-    # The reader, or another warning, has said why a score has no value.
+    # The reader has said why a score has no value.
     known = {text.partition(": ")[0] for text in imported.warnings}
-    known |= {text.partition(" failed on ")[0] for text in metadata.warnings}
-    prefixes += [f"{name} gave no verdict " for name in known]
+    prefixes += [f"{name} {text} " for name in known for text in ("gave no verdict", "failed on")]
     texts = [text for text in metadata.warnings if not text.startswith(tuple(prefixes))]
     report = EvalReport(results, metadata, table, by_configuration)
     texts += _describe_differences(imported.format, run, report)

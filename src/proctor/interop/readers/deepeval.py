@@ -45,7 +45,7 @@ _CASE_METADATA = {
 }  # fmt: skip
 # The key of `.deepeval/.latest_test_run.json` that holds the test run.
 _WRAPPED = b'"testRunData"'
-_NO_SCORE = "the metric raised an error or gave no score; the file does not say why"
+_NO_SCORE = "it raised or gave no score, and the file does not say why"
 _CASE = "test case"
 _CASE_FAILED = "DeepEval counts the case as failed, and the file has no failed metric"
 _DEFAULT_PERSONA = "a person who writes to the assistant"
@@ -175,6 +175,8 @@ def _read_test_run(path: Path, document: Mapping[str, Any]) -> ImportedFile:
     directions = _find_directions(fields)
     warnings += [_describe_direction(name, is_fraction) for name, is_fraction in directions.items()]
     results = tuple(_read_case(case, sample_id, directions) for case, sample_id in zip(fields, ids, strict=True))
+    failed = (item for result in results for item in result.scores.items() if item[1].status == "error")
+    warnings += [f"{name}: an error of the metric: {score.reason}" for name, score in failed]
     options = {str(key): value for key, value in as_mapping(document.get("hyperparameters")).items()}
     metrics = [metric for case in fields for metric in map(as_mapping, as_list(case.get("metricsData")))]
     times = [parse_time(as_mapping(case.get("trace")).get("startTime")) for case in fields]

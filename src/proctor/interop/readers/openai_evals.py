@@ -246,6 +246,7 @@ def _read_scores(
         for name, value in values.items():
             score = None if name == "accuracy" and match else make_score(value, correct)
             if is_nan(value):
+                warnings.append(f"{name}: NaN, which is an error of the metric")
                 score = Score.error(NAN_REASON)
             if score is not None:
                 yield name, score
