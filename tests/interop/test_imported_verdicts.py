@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from proctor import ConversationTarget, RecordedTarget, contains, evaluate, tool_called
 from proctor.interop.formats import read_file
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.interop.run_builder import apply_pass_marks
@@ -331,3 +332,58 @@ def test_a_note_about_a_score_is_given_once(tmp_path: Path) -> None:
     imported, _ = read(tmp_path, "log.json", inspect_samples({"match": "C", "length": 22}), "inspect")
     (stored,) = store_file(imported, tmp_path / "log.json", None)
     assert len([text for text in stored.warnings if text.startswith("length")]) == 1
+
+
+def test_deepeval_cases_with_one_name_keep_stable_ids(tmp_path: Path) -> None:
+    """Only repeated names get a suffix, which depends on the content, so that a new case renames none."""
+    cases = [deepeval_case(EXACT, name=name, input=text) for name, text in [("a", "?"), ("loop", "x"), ("loop", "y")]]
+    _, run = read(tmp_path, "run.json", deepeval_file(*cases), "deepeval")
+    first, *loop = [result.sample_id for result in run.results]
+    assert (first, [name[:5] for name in loop], len(set(loop))) == ("a", ["loop-", "loop-"], 2)
+    added = deepeval_case(EXACT, name="loop", input="z")
+    _, run = read(tmp_path, "run.json", deepeval_file(cases[0], added, *cases[1:]), "deepeval")
+    ids = [result.sample_id for result in run.results]
+    assert [ids[0], *ids[2:]] == [first, *loop]
+    _, run = read(tmp_path, "run.json", deepeval_file(cases[1], cases[1]), "deepeval")
+    assert [result.sample_id for result in run.results] == [loop[0], f"{loop[0]}-2"]
+
+
+def test_the_latest_test_run_of_deepeval_is_read(tmp_path: Path) -> None:
+    """`.deepeval/.latest_test_run.json` has the test run below a key."""
+    content = {"testRunData": deepeval_file(deepeval_case(EXACT))}
+    (run,) = read_file(write(tmp_path / ".latest_test_run.json", content)).runs
+    assert outcomes(run.results) == ["passed"]
+
+
+def test_a_golden_with_an_output_is_a_recording(tmp_path: Path) -> None:
+    """The recorded target returns the output; its session has the tools, if the golden names them."""
+    tool = {"name": "search", "inputParameters": {"q": "x"}, "output": "Paris"}
+    goldens = [
+        {"input": "Capital?", "expected_output": "Paris", "actual_output": "Paris", "tools_called": tools}
+        for tools in ([tool], ["search"], [], None)
+    ]
+    path = write(tmp_path / "goldens.json", goldens)
+    report = evaluate(RecordedTarget(), read_file(path).samples, [contains, tool_called("search")], history=False)
+    assert [result.output for result in report.results] == ["Paris"] * 4
+    assert [result.scores["tool_called"].passed for result in report.results] == [True, True, False, None]
+
+
+def test_a_conversational_golden_is_a_persona(tmp_path: Path) -> None:
+    """A simulated user reads its goal, and the first message if the golden has turns."""
+    goldens = [
+        {"scenario": "a refund", "expected_outcome": "yes", "user_description": "impatient",
+         "turns": [{"role": "user", "content": "Money back!"}]},
+        {"scenario": "a question", "expected_outcome": "no", "turns": []},
+    ]  # fmt: skip
+    samples = read_file(write(tmp_path / "goldens.json", goldens), "deepeval").samples
+    assert samples[0].input == {"persona": "impatient", "goal": "a refund", "opening": "Money back!"}
+    turns: list[str] = []
+
+    def play_user(prompt: str) -> str:
+        turns.append(prompt)
+        return '{"message": "thanks", "status": "goal_reached"}'
+
+    target = ConversationTarget(lambda messages: "yes", user=play_user, max_turns=2)
+    report = evaluate(target, samples, contains, history=False)
+    assert [result.error for result in report.results] == [None, None]
+    assert turns

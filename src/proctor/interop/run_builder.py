@@ -23,6 +23,7 @@ THRESHOLD = 0.5
 # NaN in a JSON file, which `read_json` returns as text.
 NOT_A_NUMBER = "nan"
 NAN_REASON = "the value is NaN: the evaluator gave no number"
+FOLLOWS = "a graded score without a verdict; the other scores decide"
 # The key of a letter grade in the details of a score.
 GRADE = "grade"
 CHOOSE_PASS_MARK = "choose with --pass-at NAME=NUMBER"
@@ -220,12 +221,14 @@ def _follow_verdict(scores: Mapping[str, Score], graded: Container[str]) -> dict
     verdict = None
     if any(score.ok or score.status == "error" for score in others):
         verdict = not any(score.passed is False for score in others)
-    return {
-        name: msgspec.structs.replace(score, passed=(score.value or 0) >= THRESHOLD if verdict is None else verdict)
-        if name in graded and score.ok
-        else score
-        for name, score in scores.items()
-    }
+    followed = {}
+    for name, score in scores.items():
+        if name in graded and score.ok:
+            passed = (score.value or 0) >= THRESHOLD if verdict is None else verdict
+            reason = score.reason or ("" if verdict is None else FOLLOWS)
+            score = msgspec.structs.replace(score, passed=passed, reason=reason)
+        followed[name] = score
+    return followed
 
 
 def apply_pass_marks(imported: ImportedFile, pass_marks: Mapping[str, float]) -> ImportedFile:

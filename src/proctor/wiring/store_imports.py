@@ -251,26 +251,40 @@ def _describe_differences(tool: str, run: ImportedRun, report: EvalReport) -> It
         if number.name in ("passed", "failed") and undecided:
             count = format_count(undecided, "result")
             reason = f"{count} without a verdict here, because an evaluator failed or gave no value; {tool} counts it"
-        elif _has_epochs(report) and _is_mean_of_samples(number, report):
+        elif _is_mean_of_samples(number, report):
             reason = (
                 f"{tool} takes the mean of each sample first, and some epochs have no score; "
                 "Proctor takes the mean of all scores"
             )
+        elif errors := _count_errors_as_zero(number, report):
+            reason = f"{tool} counts {format_count(errors, 'error')} as 0, and Proctor leaves out errors"
         yield f"{number.name} is {number.reported:.6g} in {tool} and {number.computed:.6g} here: {reason}"
 
 
-def _has_epochs(report: EvalReport) -> bool:
-    return any(result.trial.epoch for result in report.results)
+def _group_values(name: str, report: EvalReport) -> dict[str, list[float]]:
+    """Return the values of a score by sample; `name` is that of its mean."""
+    values: dict[str, list[float]] = {}
+    score_name = _rename(name.rpartition(".")[0])
+    for result in report.results:
+        if score_name in result.scores and (value := result.scores[score_name].value) is not None:
+            values.setdefault(result.sample_id, []).append(value)
+    return values
 
 
 def _is_mean_of_samples(number: ReportedNumber, report: EvalReport) -> bool:
+    groups = _group_values(number.name, report).values()
+    means = [sum(group) / len(group) for group in groups]
+    has_epochs = any(len(group) > 1 for group in groups)
+    return has_epochs and abs(sum(means) / len(means) - number.reported) <= TOLERANCE
+
+
+def _count_errors_as_zero(number: ReportedNumber, report: EvalReport) -> int:
+    """Return the number of errors of an evaluator if they explain the difference, else 0."""
     name = _rename(number.name.rpartition(".")[0])
-    values: dict[str, list[float]] = {}
-    for result in report.results:
-        if name in result.scores and (value := result.scores[name].value) is not None:
-            values.setdefault(result.sample_id, []).append(value)
-    means = [sum(group) / len(group) for group in values.values()]
-    return bool(means) and abs(sum(means) / len(means) - number.reported) <= TOLERANCE
+    values = [value for group in _group_values(number.name, report).values() for value in group]
+    errors = sum(name in r.scores and r.scores[name].status == "error" for r in report.results)
+    total = len(values) + errors
+    return errors if total and abs(sum(values) / total - number.reported) <= TOLERANCE else 0
 
 
 def _find_number(name: str, report: EvalReport) -> MetricValue | None:

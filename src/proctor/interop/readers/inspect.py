@@ -143,10 +143,10 @@ def _list_limits(samples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _list_without_verdicts(results: Sequence[EvalResult]) -> tuple[str, ...]:
-    """Return the names of the scorers; only logs that Proctor writes have verdicts, in the metadata of a score."""
-    scores = (item for result in results for item in result.scores.items())
-    names = (name for name, score in scores if "passed" not in as_mapping(score.details.get("metadata")))
-    return tuple(dict.fromkeys(names))
+    """Return the names of the scorers without verdicts; a log of Proctor has them in the metadata of its scores."""
+    scores = [item for result in results for item in result.scores.items() if item[1].ok]
+    judged = {name for name, score in scores if "passed" in as_mapping(score.details.get("metadata"))}
+    return tuple(dict.fromkeys(name for name, _ in scores if name not in judged))
 
 
 def _read_run(header: Mapping[str, Any], spec: Mapping[str, Any], results: tuple[EvalResult, ...]) -> ImportedRun:
