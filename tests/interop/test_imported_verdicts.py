@@ -70,6 +70,14 @@ def metric(score: Any, success: bool | None, name: str = "Hallucination", thresh
 
 # Files of one result that its tool calls failed: name, content and format.
 FAILED = [
+    (
+        "opik.json",
+        {"experiment": {"name": "e"}, "items": [
+            {"dataset_item_id": "a", "dataset_item_data": {"input": "?"}, "evaluation_task_output": {},
+             "feedback_scores": [{"name": "x", "value": 1}],
+             "assertion_results": [{"value": "is short", "passed": True}, {"value": "is kind", "passed": False}]}
+        ]},
+    ),
     ("promptfoo.json", {**promptfoo_results(), "results": {"results": [promptfoo_row(0, 0, success=False, score=1)]}}),
     ("deepeval.json", deepeval_file(deepeval_case(EXACT, RAISED, success=False))),
     ("deepeval.json", deepeval_file(deepeval_case(EXACT, success=False))),
