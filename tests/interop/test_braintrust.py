@@ -30,7 +30,10 @@ def test_spans_inside_a_trace_are_not_rows(tmp_path: Path) -> None:
     assert (result.latency_ms, result.trial.usage.total_tokens) == (500.0, 9)  # type: ignore[union-attr]
     assert result.trial.sample.tags == ("easy",)
     assert [(score.value, score.passed) for score in result.scores.values()] == [(1.0, True), (0.25, False)]
-    assert file.warnings == ("left out: 1 span inside a trace", "assumed: 1 score without a verdict, passed from 0.5")
+    assert file.warnings == (
+        "left out: 1 span inside a trace",
+        "assumed: 1 score without a verdict, passed from 0.5; choose with --pass-at NAME=NUMBER",
+    )
 
 
 def test_rows_without_scores_are_another_format(tmp_path: Path) -> None:

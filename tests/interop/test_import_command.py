@@ -24,6 +24,7 @@ from tests.interop.examples import (
     write_eval,
 )
 from tests.support import run_command
+from tests.tables import each_row
 
 
 @pytest.fixture
@@ -80,6 +81,56 @@ def test_a_number_that_differs_is_a_warning(folder: Path) -> None:
     assert line.split()[1:3] == ["0.5", "1"]
     assert line.endswith("warning: they differ")
     assert "the tool counts it as 0, Proctor as an error" in text
+    reason = "openai-evals counts 1 error as 0, and Proctor leaves out errors"
+    assert f"note: fact.mean is 0.5 in openai-evals and 1 here: {reason}" in text
+    run_id = import_json(folder, "log.jsonl")["runs"]["log.jsonl"][0]["run_id"]
+    assert reason in " ".join(run(folder, "show", run_id).split())
+
+
+def test_a_pass_mark_is_part_of_the_run(folder: Path) -> None:
+    """It changes verdicts and the id of the run, and is an option of the evaluator."""
+    plain = import_json(folder, "log.eval")["runs"]["log.eval"][0]
+    marked = import_json(folder, "log.eval", "--pass-at", "match=0.5")["runs"]["log.eval"][0]
+    assert (plain["counts"]["passed"], marked["counts"]["passed"]) == (1, 2)
+    stored = load(folder, marked["run_id"]).metadata
+    assert stored is not None
+    assert [spec.parameters for spec in stored.evaluators] == [{"threshold": 0.5}]
+    assert import_json(folder, "log.eval", "--pass-at", "match=0.5")["runs"]["log.eval"][0]["new"] is False
+
+
+@each_row(
+    "args, message",
+    [
+        (["log.eval", "--pass-at", "match"], "write --pass-at closeness=0.7"),
+        (["log.eval", "--pass-at", "match=70"], "the pass mark of match must be a number from 0 to 1, got '70'"),
+        (["log.eval", "--pass-at", "mtach=0.7"], "did you mean 'match'?"),
+        (["run.json", "--pass-at", "Exact Match=0.7"], "Exact Match has the verdicts of its tool"),
+        (["log.eval", "--pass-at", "match=0.7", "--dataset", "x.jsonl"], "--pass-at is for runs"),
+    ],
+)
+def test_a_pass_mark_that_cannot_be_used_is_refused(folder: Path, args: list[str], message: str) -> None:
+    """The message says why, and what to write."""
+    assert message in run(folder, "import", *args, code=2)
+
+
+def test_an_unfinished_import_is_not_resumed(folder: Path) -> None:
+    """Without an id, --resume continues runs of Proctor only."""
+    (folder / "log.json").write_text(json.dumps(inspect_log(status="error")))
+    assert import_json(folder, "log.json", "--name", "sums")["runs"]["log.json"][0]["new"]
+    (folder / "data.jsonl").write_text('{"id": "1", "input": "a", "expected": "a"}\n')
+    (folder / "eval.yaml").write_text(
+        "name: sums\ndataset: data.jsonl\ntarget: {command: cat}\nevaluators: [contains]\n"
+    )
+    assert "there is no unfinished run of 'sums' to resume" in run(folder, "run", "eval.yaml", "--resume", code=2)
+
+
+def test_an_inspect_log_in_a_folder_has_a_name_that_inspect_lists(folder: Path) -> None:
+    """`inspect log list` shows only names that start with a time."""
+    run_id = import_json(folder, "log.eval")["runs"]["log.eval"][0]["run_id"]
+    name = f"logs/2026-01-02T03-04-05-00-00_sums_{run_id}.json"
+    assert f"wrote {name}" in run(folder, "report", run_id, "--format", "inspect", "--output", "logs/")
+    again = import_json(folder, name, "--dry-run")["runs"][name][0]["counts"]
+    assert again == {"passed": 1, "failed": 1, "error": 1, "unscored": 1, "skipped": 0}
 
 
 def test_a_stored_import_has_metadata_and_metrics(folder: Path) -> None:

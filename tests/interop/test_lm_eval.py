@@ -45,7 +45,7 @@ def write_results(tmp_path: Path) -> Path:
 
 
 def test_results_and_samples_are_read_together(tmp_path: Path) -> None:
-    """A results file takes in the samples of its time: filters name scores, and unknown numbers are no scores."""
+    """A results file takes in the samples of its time: filters name scores, and NaN is an error."""
     path = write_results(tmp_path)
     assert recognize(path, read_head(path))
     file = read(path)
@@ -56,12 +56,13 @@ def test_results_and_samples_are_read_together(tmp_path: Path) -> None:
     assert {name: (score.value, score.status) for name, score in result.scores.items()} == {
         "exact_match_vote": (1.0, "ok"),
         "edits_vote": (None, "skipped"),
+        "ppl_vote": (None, "error"),
     }
     assert (run.reported, run.total) == ({"exact_match_vote": 1.0}, 5)
     assert file.warnings == (
         "left out: 1 reported number written as 'N/A' (exact_match_stderr,vote)",
         "without a value: 1 score of edits: lower is better; the details have the number",
-        "left out: 1 score with the value NaN",
+        "errors: 1 score with the value NaN",
     )
 
 

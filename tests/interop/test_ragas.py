@@ -14,8 +14,8 @@ from tests.interop.support import FORMATS, mean_by_sample, needs_public_files, o
 FOLDER = FORMATS / "ragas"
 
 
-def test_nan_is_no_score(tmp_path: Path) -> None:
-    """A metric that could not be computed is NaN in JSON and empty in CSV, and is no score in either."""
+def test_nan_is_an_error(tmp_path: Path) -> None:
+    """A metric that could not be computed is NaN in JSON and empty in CSV, and is an error in both."""
     rows = [{"user_input": "a?", "response": "A", "reference": "A", "faithfulness": float("nan"), "recall": 0.25}]
     path = tmp_path / "result.json"
     path.write_text(json.dumps(rows))
@@ -24,8 +24,11 @@ def test_nan_is_no_score(tmp_path: Path) -> None:
     for file in (path, table):
         assert recognize(file, read_head(file))
         ((result,),) = (run.results for run in read(file).runs)
-        assert {name: (score.value, score.passed) for name, score in result.scores.items()} == {"recall": (0.25, False)}
-    assert "left out: 1 score with the value NaN" in read(path).warnings
+        assert {name: (score.value, score.status) for name, score in result.scores.items()} == {
+            "faithfulness": (None, "error"),
+            "recall": (0.25, "ok"),
+        }
+        assert "errors: 1 score with the value NaN" in read(file).warnings
 
 
 def test_text_in_brackets_stays_text(tmp_path: Path) -> None:

@@ -186,14 +186,14 @@ def make_zip(name: str, packed: bytes, content: bytes, method: int) -> bytes:
 
 
 def test_an_inspect_log_becomes_results_with_sessions(tmp_path: Path) -> None:
-    """Grades are values, NaN is no score, an error has no output, and tool calls have their results."""
+    """Grades are values, NaN is an error, an error has no output, and tool calls have their results."""
     imported = read_file(write_json(tmp_path / "log.json", inspect_log()))
     (run,) = imported.runs
-    assert [result.outcome for result in run.results] == ["passed", "failed", "skipped", "error"]
+    assert [result.outcome for result in run.results] == ["passed", "failed", "unscored", "error"]
     assert [{name: score.value for name, score in result.scores.items()} for result in run.results] == [
         {"match": 1.0},
         {"match": 0.5},
-        {},
+        {"match": None},
         {},
     ]
     first = run.results[0].trial

@@ -105,17 +105,18 @@ def test_an_inspect_log_has_its_scores_and_metrics(name: str, reference: dict[st
         for metric, value in metrics.items():
             assert run.reported[f"{score}.{metric}{suffix}"] == pytest.approx(value)
         scores = [result.scores[score] for result in run.results if score in result.scores]
+        scores = [item for item in scores if item.status != "error"]
         values: list[Any] = [item.value if item.ok else item.details["value"] for item in scores]
         if run.total in (None, len(run.results)) and reducer == "mean" and values:
             mean = metrics.get("accuracy", metrics.get("mean"))
             assert sum(values) / len(values) == pytest.approx(mean)
 
 
-def test_an_inspect_score_of_nan_is_no_score() -> None:
-    """Of three grades one was not found: two scores, mean one half."""
+def test_an_inspect_score_of_nan_is_an_error() -> None:
+    """Of three grades one was not found: two scores, mean one half, and a result without a verdict."""
     names = [name for name in references() if "graded-by-model" in name]
     run = read_run(names[0], "inspect")
-    assert [sorted(result.scores) for result in run.results].count([]) == 1
+    assert count_outcomes(run) == {"passed": 1, "failed": 1, "unscored": 1}
     assert sum_scores(run) == {"model_graded_qa": 1.0}
 
 

@@ -11,8 +11,9 @@ import click
 import msgspec
 
 from proctor.cli import options as cli
-from proctor.errors import ConfigError, Problem, ProctorError, UsageError
+from proctor.errors import ConfigError, Problem, ProctorError, UsageError, suggest_name
 from proctor.records.formatting import format_count
+from proctor.records.numbers import as_number
 
 if TYPE_CHECKING:
     from proctor.interop.imported import ImportedFile
@@ -38,6 +39,12 @@ HEADING, PROGRAM = "# Written by proctor import", "file.py:function"
     "With --eval-file: write this target into it. Default: the models and prompts of the file. "
     "Example: --target app.py:answer.",
 )
+@cli.option(
+    "--pass-at SCORE=NUMBER",
+    "Pass the scores with this name from NUMBER, if the tool gives no verdict for them; repeat for more. Default: 1 in "
+    "Inspect and OpenAI evals, 0.5 in other tools. Example: --pass-at closeness=0.7.",
+    multiple=True,
+)
 @cli.option("--name NAME", "Store the runs under this name. Default: the name in the file.")
 @cli.option("--force", "Replace a dataset or an eval file that exists and differs.")
 @cli.option("--dry-run", "Show what would be imported, and store nothing.")
@@ -49,6 +56,7 @@ def command(
     dataset: Path | None,
     eval_file: Path | None,
     target: str | None,
+    pass_at: tuple[str, ...],
     name: str | None,
     force: bool,
     dry_run: bool,
@@ -74,7 +82,12 @@ def command(
         raise ConfigError(
             "--target needs --eval-file", fix=f"add --eval-file eval.yaml, or use proctor run --target {target}"
         )
+    if pass_at and (dataset is not None or eval_file is not None):
+        raise ConfigError(
+            "--pass-at is for runs, and --dataset and --eval-file store none", fix="leave it out, or import the run"
+        )
     files = _read_files(paths, file_format)
+    pass_marks = _read_pass_marks(pass_at, files)
     # A file that another one includes, such as the samples of its results, is not imported twice.
     included = {part.resolve() for path, file in files for part in list_files(path, file.format) if part != path}
     files = [(path, file) for path, file in files if path.resolve() not in included]
@@ -86,7 +99,7 @@ def command(
     if dataset is not None or eval_file is not None:
         content = _write_files(files, dataset, eval_file, name, history, force=force, dry_run=dry_run)
     else:
-        stored, content = _store_runs(files, history, name, dry_run=dry_run)
+        stored, content = _store_runs(files, history, name, pass_marks, dry_run=dry_run)
     if as_json:
         cli.print_json(content)
     elif "runs" in content:
@@ -124,14 +137,42 @@ def _read_files(paths: tuple[Path, ...], file_format: str | None) -> list[tuple[
     return files
 
 
+def _read_pass_marks(pass_at: tuple[str, ...], files: list[tuple[Path, ImportedFile]]) -> dict[str, float]:
+    """Return the pass mark of each score; its tool must not have given verdicts."""
+    where = "--pass-at"
+    names = dict.fromkeys(name for _, file in files for run in file.runs for name in run.without_verdicts)
+    marks: dict[str, float] = {}
+    for name, text in cli.parse_pairs(pass_at, where, "SCORE=NUMBER").items():
+        mark = as_number(cli.parse_value(text))
+        if mark is None or not 0 <= mark <= 1:
+            raise ConfigError(
+                f"the pass mark of {name} must be a number from 0 to 1, got {text!r}",
+                where=where,
+                fix=f"write {where} {shlex.quote(name)}=0.7",
+            )
+        if name not in names:
+            scores = {score for _, file in files for run in file.runs for r in run.results for score in r.scores}
+            is_known = name in scores
+            what = f"{name} has the verdicts of its tool" if is_known else f"no run has a score {name!r}"
+            known = suggest_name(name, list(names)) if names else f"leave out {where}: no score lacks a verdict"
+            raise ConfigError(what, where=where, fix=known)
+        marks[name] = mark
+    return marks
+
+
 def _store_runs(
-    files: list[tuple[Path, ImportedFile]], history: str | None, name: str | None, *, dry_run: bool
+    files: list[tuple[Path, ImportedFile]],
+    history: str | None,
+    name: str | None,
+    pass_marks: dict[str, float],
+    *,
+    dry_run: bool,
 ) -> tuple[list[list[StoredImport]], dict[str, Any]]:
     from proctor.wiring.open_history import open_history
     from proctor.wiring.store_imports import store_file
 
     store = None if dry_run else open_history(history)
-    stored = [list(store_file(imported, path, store, name=name)) for path, imported in files]
+    stored = [list(store_file(imported, path, store, name=name, pass_marks=pass_marks)) for path, imported in files]
     # A file that is named twice is new the first time.
     runs = dict(reversed([(str(path), group) for (path, _), group in zip(files, stored, strict=True)]))
     described = [
@@ -163,7 +204,7 @@ def _show_runs(files: list[tuple[Path, ImportedFile]], groups: list[list[StoredI
         else:
             click.echo(f"{title}, {format_count(len(stored), 'run')}")
             show_imported(stored, imported.format, is_dry_run=dry_run)
-        warnings = dict.fromkeys([*imported.warnings, *(text for run in stored for text in run.warnings)])
+        warnings = dict.fromkeys(text for run in stored for text in run.warnings) if stored else imported.warnings
         for warning in warnings:
             click.echo(f"  note: {cli.display_name(warning)}")
     run_ids = [run.run_id for group in groups for run in group if run.stored]

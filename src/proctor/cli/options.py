@@ -30,6 +30,7 @@ EXAMPLES = {
     "--set": "contains.case_sensitive=false",
     "--better": "retries=lower",
     "--option": "model=openai/gpt-5",
+    "--pass-at": "closeness=0.7",
 }
 # The value of --resume without a run id.
 LATEST_UNFINISHED = "the latest unfinished run"

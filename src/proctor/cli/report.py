@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from proctor.cli import options as cli
 from proctor.errors import ConfigError
 from proctor.reports.formats import ReportFormat, select_formats
+
+if TYPE_CHECKING:
+    from proctor.comparison.report import EvalReport
 
 DEFAULT_FORMAT = "html"
 # The format of a file without --format.
@@ -81,6 +85,7 @@ def command(run: str, *, formats: tuple[str, ...], output: str, settings: tuple[
 
         cards = list_cards(store, opened.report.metadata)
         selected = [each._replace(options={**each.options, CARDS: cards}) for each in selected]
+    paths = [_name_file(path, each, report, history) for path, each in zip(paths, selected, strict=False)]
     if output == STDOUT:
         click.echo(selected[0].render(report), nl=False)
     for path, report_format in zip(paths, selected, strict=False):
@@ -88,6 +93,18 @@ def command(run: str, *, formats: tuple[str, ...], output: str, settings: tuple[
             click.echo(f"created the folder {path.parent}")
         report_format.write(report, path)
         click.echo(f"wrote {path}")
+
+
+def _name_file(path: Path, report_format: ReportFormat, report: EvalReport, history: str | None) -> Path:
+    """Return the path of a report in a folder, with the name that the format gives to this run, if it gives one."""
+    from proctor.cli.outputs import OutputType, check_file
+
+    name_file = getattr(report_format.plugin, "name_file", None)
+    if report_format.is_folder or path.name != report_format.file_name or name_file is None:
+        return path
+    named = path.with_name(str(name_file(report_format.plugin(), report)))
+    check_file(named, OutputType("a report", report_format.signature.encode()), "--output", history)
+    return named
 
 
 def _choose_paths(selected: list[ReportFormat], output: str) -> list[Path]:

@@ -20,8 +20,10 @@ from proctor.records.trial import DEFAULT_CONFIGURATION, Configuration, EvalResu
 class ImportedRun(msgspec.Struct, frozen=True):
     """One run of another tool.
 
-    An error of the target is the `error` of its trial and has no scores; an error of an evaluator is `Score.error`;
-    a missing score or NaN is no score. `reported` holds the tool's own headline numbers by name, to show and to check
+    An error of the target is the `error` of its trial and has no scores; an error of an evaluator, also NaN, is
+    `Score.error`, and a score without a value is skipped. `without_verdicts` names the scores whose verdict is assumed,
+    because the tool gives none; the `graded` of them have numbers between 0 and 1, and the verdict of the others.
+    `reported` holds the tool's own headline numbers by name, to show and to check
     against; they are never used as results. `total` is the number of results that the tool planned or reports, if the
     file names it.
     """
@@ -36,6 +38,8 @@ class ImportedRun(msgspec.Struct, frozen=True):
     total: int | None = None
     tags: dict[str, str] = {}
     details: dict[str, Any] = {}
+    without_verdicts: tuple[str, ...] = ()
+    graded: tuple[str, ...] = ()
 
 
 class ImportedFile(msgspec.Struct, frozen=True):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any
+
+import msgspec
 
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.records import codec
@@ -20,6 +22,11 @@ from proctor.records.trial import EvalResult, Failure, Trial
 THRESHOLD = 0.5
 # NaN in a JSON file, which `read_json` returns as text.
 NOT_A_NUMBER = "nan"
+NAN_REASON = "the value is NaN: the evaluator gave no number"
+FOLLOWS = "a graded score without a verdict; the other scores decide"
+# The key of a letter grade in the details of a score.
+GRADE = "grade"
+CHOOSE_PASS_MARK = "choose with --pass-at NAME=NUMBER"
 SCORES_OF_ERRORS, METRICS = "scores_of_failed_trials", "metrics"
 
 
@@ -65,6 +72,9 @@ class RunBuilder:
         self._results: list[EvalResult] = []
         self._epochs: Counter[str] = Counter()
         self._details: dict[str, dict[str, Any]] = {SCORES_OF_ERRORS: {}, METRICS: {}}
+        # The scores whose verdict is assumed, by their identity, and the names that they are stored under.
+        self._assumed: dict[int, Score] = {}
+        self._without_verdicts: dict[str, None] = {}
 
     def add(
         self,
@@ -80,6 +90,7 @@ class RunBuilder:
         epoch = self._epochs[sample.id]
         self._epochs[sample.id] += 1
         present = {name: score for name, score in scores.items() if score is not None}
+        self._without_verdicts |= {name: None for name, score in present.items() if id(score) in self._assumed}
         if error is not None:
             values = {name: score.value for name, score in present.items() if score.ok}
             self.notes.add("left out", "score", "of failed trials; the run's details have them", len(values))
@@ -96,7 +107,12 @@ class RunBuilder:
     def build(self, name: str, details: Mapping[str, Any] | None = None, **fields: Any) -> ImportedRun:
         """Return the run; `details` are added to the metrics and scores that no result can hold."""
         collected = {key: value for key, value in self._details.items() if value}
-        return ImportedRun(name, tuple(self._results), details={**(details or {}), **collected}, **fields)
+        fields = {
+            "details": {**(details or {}), **collected},
+            "without_verdicts": tuple(self._without_verdicts),
+            **fields,
+        }
+        return ImportedRun(name, tuple(self._results), **fields)
 
     def build_file(
         self, format_name: str, name: str, details: Mapping[str, Any] | None = None, **fields: Any
@@ -107,26 +123,32 @@ class RunBuilder:
 
     def score(
         self, value: Any, *, reason: Any = None, error: Any = None, details: Mapping[str, Any] | None = None
-    ) -> Score | None:
-        """Return the score of another tool's value; None if there is no value.
+    ) -> Score:
+        """Return the score of another tool's value.
 
-        Strings are labels and become skipped scores, as do numbers outside 0 to 1; NaN is no score.
+        NaN is an error, because the evaluator ran and gave no number. Strings are labels and become skipped scores, as
+        do numbers outside 0 to 1 and missing values.
         """
         if error:
             return Score.error(str(error), dict(details or {}))
         if value is None or value == "":
-            return None
-        if value == NOT_A_NUMBER or (isinstance(value, float) and isnan(value)):
-            self.notes.add("left out", "score", "with the value NaN")
-            return None
+            self.notes.add("skipped", "score", "without a value")
+            return Score.skipped(str(reason or "the file has no value"), dict(details or {}))
+        if is_nan(value):
+            self.notes.add("errors", "score", "with the value NaN")
+            return Score.error(str(reason or NAN_REASON), dict(details or {}))
         if not isinstance(value, bool) and not is_number(value):
             self.notes.add("without a value", "score", "with a label instead of a number")
             return Score.skipped(str(reason or f"label: {value}"), {"label": value, **(details or {})})
         if not 0 <= value <= 1:
             self.notes.add("without a value", "score", "outside 0 to 1; the details have the number")
         elif 0 < value < 1:
-            self.notes.add("assumed", "score", f"without a verdict, passed from {THRESHOLD}")
-        return make_score(value, None, reason, details, threshold=THRESHOLD)
+            self.notes.add("assumed", "score", f"without a verdict, passed from {THRESHOLD}; {CHOOSE_PASS_MARK}")
+        score = make_score(value, None, reason, details, threshold=THRESHOLD)
+        assert score is not None  # It is a number.
+        if score.ok:
+            self._assumed[id(score)] = score
+        return score
 
 
 def make_score(
@@ -150,6 +172,91 @@ def make_score(
     if not 0 <= value <= 1:
         return Score.skipped(f"{value:g} is not between 0 and 1", {**extra, "value": value})
     return Score(float(value), passed if isinstance(passed, bool) else value >= threshold, text, extra)
+
+
+def is_nan(value: Any) -> bool:
+    """Return True for NaN, also as the text that a JSON file has for it."""
+    return value == NOT_A_NUMBER or (isinstance(value, float) and isnan(value))
+
+
+def find_graded(results: Iterable[EvalResult], without_verdicts: Container[str]) -> tuple[str, ...]:
+    """Return the scores without verdicts that are graded: some of their numbers are neither 0 nor 1.
+
+    A grade, such as P of Inspect for partly correct, belongs to a scorer that says correct or not.
+    """
+    numbers = (
+        name
+        for result in results
+        for name, score in result.scores.items()
+        if name in without_verdicts and score.ok and score.value not in (0.0, 1.0) and GRADE not in score.details
+    )
+    return tuple(dict.fromkeys(numbers))
+
+
+def describe_graded(results: Sequence[EvalResult], graded: Sequence[str]) -> Iterator[str]:
+    """Yield a warning for each graded score: how many there are, what decides, and how to choose a pass mark."""
+    names = dict.fromkeys(name for result in results for name, score in result.scores.items() if score.ok)
+    others = [name for name in names if name not in graded]
+    decides = f"{', '.join(others)} {'decides' if len(others) == 1 else 'decide'}"
+    rule = decides if others else f"they pass from {THRESHOLD:g}"
+    for name in graded:
+        count = sum(name in result.scores and result.scores[name].ok for result in results)
+        yield (
+            f"{name}: {format_count(count, 'graded score')} without a verdict; {rule}. "
+            f"Set --pass-at {name}=0.7, or compare --metric {name}.mean"
+        )
+
+
+def follow_verdicts(results: Iterable[EvalResult], graded: Container[str]) -> tuple[EvalResult, ...]:
+    """Give graded scores, numbers without a verdict, the verdict of the other scores of their result.
+
+    A number such as 0.4 says neither passed nor failed, so it does not decide if another score does. Without another
+    verdict it passes from `THRESHOLD`.
+    """
+    return tuple(msgspec.structs.replace(result, scores=_follow_verdict(result.scores, graded)) for result in results)
+
+
+def _follow_verdict(scores: Mapping[str, Score], graded: Container[str]) -> dict[str, Score]:
+    others = [score for name, score in scores.items() if name not in graded]
+    verdict = None
+    if any(score.ok or score.status == "error" for score in others):
+        verdict = not any(score.passed is False for score in others)
+    followed = {}
+    for name, score in scores.items():
+        if name in graded and score.ok:
+            passed = (score.value or 0) >= THRESHOLD if verdict is None else verdict
+            reason = score.reason or ("" if verdict is None else FOLLOWS)
+            score = msgspec.structs.replace(score, passed=passed, reason=reason)
+        followed[name] = score
+    return followed
+
+
+def apply_pass_marks(imported: ImportedFile, pass_marks: Mapping[str, float]) -> ImportedFile:
+    """Return a file whose scores without a verdict of the tool pass from the mark with their name."""
+    if not pass_marks:
+        return imported
+    graded = {name for run in imported.runs for name in run.graded}
+    warnings = [text for text in imported.warnings if text.partition(": ")[0] not in graded & pass_marks.keys()]
+    warnings += [f"{name}: a score passes from {mark:g} (--pass-at)" for name, mark in pass_marks.items()]
+    runs = tuple(_mark_run(run, pass_marks) for run in imported.runs)
+    return msgspec.structs.replace(imported, runs=runs, warnings=tuple(warnings))
+
+
+def _mark_run(run: ImportedRun, pass_marks: Mapping[str, float]) -> ImportedRun:
+    marks = {name: mark for name, mark in pass_marks.items() if name in run.without_verdicts}
+    results = []
+    for result in run.results:
+        scores = {
+            name: msgspec.structs.replace(score, passed=(score.value or 0) >= marks[name])
+            for name, score in result.scores.items()
+            if name in marks and score.ok
+        }
+        results.append(msgspec.structs.replace(result, scores={**result.scores, **scores}))
+    graded = tuple(name for name in run.graded if name not in marks)
+    evaluators = dict(run.details.get("evaluators") or {})
+    evaluators |= {name: {**(evaluators.get(name) or {}), "threshold": mark} for name, mark in marks.items()}
+    details = {**run.details, "evaluators": evaluators}
+    return msgspec.structs.replace(run, results=follow_verdicts(results, graded), graded=graded, details=details)
 
 
 def make_sample(

@@ -16,7 +16,7 @@ from proctor.engine.finish import aggregate
 from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.history.sqlite import SQLiteHistory
 from proctor.ports import History
-from proctor.records.run import RunMetadata
+from proctor.records.run import IMPORTED, RunMetadata
 from proctor.records.trial import EvalResult, Outcome
 
 HISTORY_VARIABLE = "PROCTOR_HISTORY"
@@ -71,7 +71,7 @@ def find_run_to_resume(history: History, reference: str | bool, name: str, *, is
     if isinstance(reference, str):
         return history.find(reference)
     for run in history.runs(limit=MAX_RUNS, name=name):
-        if (is_retry or run.status != "completed") and run.rescored_from is None:
+        if (is_retry or run.status != "completed") and run.rescored_from is None and run.target.kind != IMPORTED:
             return run
     raise RunNotFound(
         f"there is no {'' if is_retry else 'unfinished '}run of {name!r} to resume",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from proctor.engine.finish import summarize
 from proctor.engine.redaction import add_redaction_counts, redact_metadata, redact_result
 from proctor.interop.formats import list_files
 from proctor.interop.imported import ImportedFile, ImportedRun
+from proctor.interop.run_builder import apply_pass_marks
 from proctor.ports import History
 from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
@@ -64,15 +66,22 @@ class StoredImport(msgspec.Struct, frozen=True):
 
 
 def store_file(
-    imported: ImportedFile, path: Path, history: History | None, *, name: str | None = None
+    imported: ImportedFile,
+    path: Path,
+    history: History | None,
+    *,
+    name: str | None = None,
+    pass_marks: Mapping[str, float] | None = None,
 ) -> Iterator[StoredImport]:
     """Store the runs of a file that are not stored yet; without a history nothing is stored.
 
-    The id of a run depends only on the content of the file, so importing it again finds the same run.
+    The id of a run depends only on the content of the file and on the pass marks of its scores, so importing it again
+    finds the same run.
     """
     if not imported.runs:
         return  # a dataset, which may be a folder
-    digest = _digest_content(imported.format, path)
+    imported = apply_pass_marks(imported, pass_marks or {})
+    digest = _digest_content(imported.format, path, pass_marks)
     for number, run in enumerate(imported.runs, start=1):
         suffix = f"-{number}" if len(imported.runs) > 1 else ""
         run_id = f"{imported.format}-{digest}{suffix}"
@@ -96,11 +105,13 @@ def store_file(
         )
 
 
-def _digest_content(format_name: str, path: Path) -> str:
+def _digest_content(format_name: str, path: Path, pass_marks: Mapping[str, float] | None) -> str:
     digests = []
     for part in list_files(path, format_name):
         with part.open("rb") as file:
             digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    if pass_marks:
+        digests += [f"{name}={mark!r}" for name, mark in sorted(pass_marks.items())]
     content = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
     return content[:DIGEST_DIGITS]
 
@@ -143,10 +154,15 @@ def make_report(
     metadata = add_redaction_counts(redact_metadata(metadata), redaction)
     metadata, table, by_configuration = summarize(ResultList(results), metadata)
     # A check that only some samples have is not missing on the others.
-    prefixes = tuple(f"{name} skipped " for name in _list_partial_names(results))
-    texts = tuple(text for text in metadata.warnings if not text.startswith(prefixes))
-    metadata = msgspec.structs.replace(metadata, warnings=texts)
-    return metadata, EvalReport(results, metadata, table, by_configuration)
+    prefixes = [f"{name} skipped " for name in _list_partial_names(results)]
+    # The reader has said why a score has no value.
+    known = {text.partition(": ")[0] for text in imported.warnings}
+    prefixes += [f"{name} {text} " for name in known for text in ("gave no verdict", "failed on")]
+    texts = [text for text in metadata.warnings if not text.startswith(tuple(prefixes))]
+    report = EvalReport(results, metadata, table, by_configuration)
+    texts += _describe_differences(imported.format, run, report)
+    metadata = msgspec.structs.replace(metadata, warnings=tuple(texts))
+    return metadata, dataclasses.replace(report, metadata=metadata)
 
 
 def _list_partial_names(results: Sequence[EvalResult]) -> set[str]:
@@ -223,6 +239,52 @@ def compare_numbers(run: ImportedRun, report: EvalReport) -> Iterator[ReportedNu
         tolerance = TOLERANCE * max(1.0, abs(reported))
         differs = is_complete and abs(metric.value - reported) > tolerance
         yield ReportedNumber(name, reported, metric.value, metric.n, metric.interval, differs)
+
+
+def _describe_differences(tool: str, run: ImportedRun, report: EvalReport) -> Iterator[str]:
+    """Yield a warning for each number that differs from the tool's, with the reason as far as it is known."""
+    undecided = report.counts.unscored + report.counts.skipped
+    for number in compare_numbers(run, report):
+        if not number.differs:
+            continue
+        reason = "the reason is unknown: compare the results with the file"
+        if number.name in ("passed", "failed") and undecided:
+            count = format_count(undecided, "result")
+            reason = f"{count} without a verdict here, because an evaluator failed or gave no value; {tool} counts it"
+        elif _is_mean_of_samples(number, report):
+            reason = (
+                f"{tool} takes the mean of each sample first, and some epochs have no score; "
+                "Proctor takes the mean of all scores"
+            )
+        elif errors := _count_errors_as_zero(number, report):
+            reason = f"{tool} counts {format_count(errors, 'error')} as 0, and Proctor leaves out errors"
+        yield f"{number.name} is {number.reported:.6g} in {tool} and {number.computed:.6g} here: {reason}"
+
+
+def _group_values(name: str, report: EvalReport) -> dict[str, list[float]]:
+    """Return the values of a score by sample; `name` is that of its mean."""
+    values: dict[str, list[float]] = {}
+    score_name = _rename(name.rpartition(".")[0])
+    for result in report.results:
+        if score_name in result.scores and (value := result.scores[score_name].value) is not None:
+            values.setdefault(result.sample_id, []).append(value)
+    return values
+
+
+def _is_mean_of_samples(number: ReportedNumber, report: EvalReport) -> bool:
+    groups = _group_values(number.name, report).values()
+    means = [sum(group) / len(group) for group in groups]
+    has_epochs = any(len(group) > 1 for group in groups)
+    return has_epochs and abs(sum(means) / len(means) - number.reported) <= TOLERANCE
+
+
+def _count_errors_as_zero(number: ReportedNumber, report: EvalReport) -> int:
+    """Return the number of errors of an evaluator if they explain the difference, else 0."""
+    name = _rename(number.name.rpartition(".")[0])
+    values = [value for group in _group_values(number.name, report).values() for value in group]
+    errors = sum(name in r.scores and r.scores[name].status == "error" for r in report.results)
+    total = len(values) + errors
+    return errors if total and abs(sum(values) / total - number.reported) <= TOLERANCE else 0
 
 
 def _find_number(name: str, report: EvalReport) -> MetricValue | None:

@@ -1,21 +1,35 @@
 """Inspect logs: `.eval` archives and `.json` documents.
 
 Inspect gives values, not verdicts: a score passes from 1, as in Inspect's own `pass_at` and `at_least` reducers. The
-values C, P, I and N are 1, 0.5, 0 and 0.
+values C, P, I and N are 1, 0.5, 0 and 0. A scorer with other numbers between 0 and 1 is graded: its scores have the
+verdict of the other scorers.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from proctor.interop.files import ZipReader, damaged_file, read_json
 from proctor.interop.imported import ImportedFile, ImportedRun
-from proctor.interop.run_builder import clean_metadata, count_warnings, make_score, make_usage
+from proctor.interop.run_builder import (
+    GRADE,
+    clean_metadata,
+    count_warnings,
+    describe_graded,
+    find_graded,
+    follow_verdicts,
+    is_nan,
+    make_score,
+    make_usage,
+)
 from proctor.interop.translations import translate_checks
+from proctor.records.formatting import format_count
 from proctor.records.numbers import as_number, token_count
 from proctor.records.run import RunStatus
 from proctor.records.sample import Sample
@@ -40,6 +54,10 @@ _CHOICES = "the choices of a sample are in its metadata, so a target does not se
 _SCORING = ("scorer", "scorers")
 _COUNTED = ("input_tokens", "output_tokens")
 _NO_FRACTION = "a value is not a number from 0 to 1, so it is no score"
+_NO_GRADE = "the scorer gave no grade (NaN)"
+_CANCELLED = "CancelledError"
+# Ids of digits are numbers, and other ids come after them.
+MAX_DIGITS, MAX_NUMBER = 18, 10**18
 # A model call with the id of its message.
 ModelEvent = tuple[str | None, ModelCall]
 
@@ -61,11 +79,18 @@ def read(path: Path) -> ImportedFile:
         raise damaged_file("this is not an Inspect log: the key 'eval' is missing", path)
     warnings: list[str] = []
     untranslated: list[str] = []
-    results = tuple(_read_result(as_mapping(sample), spec, warnings) for sample in logged)
+    logged = _sort_samples(list(map(as_mapping, logged)), spec)
+    results = tuple(_read_result(sample, spec, warnings) for sample in logged)
+    warnings += _list_limits(logged)
     samples = {result.sample_id: result.trial.sample for result in results}
     untranslated += [_CHOICES for sample in samples.values() if "choices" in sample.metadata]
     evaluators = translate_checks(NAME, (name for name, _ in _list_scorers(spec)), untranslated, "scorer")
-    run = _read_run(header, spec, results)
+    names = _list_without_verdicts(results)
+    graded = find_graded(results, names)
+    warnings += describe_graded(results, graded)
+    run = msgspec.structs.replace(
+        _read_run(header, spec, follow_verdicts(results, graded)), without_verdicts=names, graded=graded
+    )
     version = as_text(as_mapping(spec.get("packages")).get("inspect_ai")) or ""
     return ImportedFile(
         NAME,
@@ -91,6 +116,37 @@ def _read_archive(path: Path) -> tuple[Mapping[str, Any], list[Any]]:
 def _read_document(path: Path) -> tuple[Mapping[str, Any], Sequence[Any]]:
     document = as_mapping(read_json(path))
     return document, as_list(document.get("samples"))
+
+
+def _sort_samples(samples: list[Mapping[str, Any]], spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the samples in the order of the dataset; an archive has them in the order in which they ended."""
+    ids = as_list(as_mapping(spec.get("dataset")).get("sample_ids"))
+    positions = {str(sample_id): number for number, sample_id in enumerate(ids)}
+
+    def get_position(sample: Mapping[str, Any]) -> tuple[int, int, str, int]:
+        name = str(sample.get("id"))
+        number = int(name) if name.isdecimal() and len(name) < MAX_DIGITS else MAX_NUMBER
+        return positions.get(name, len(ids)), number, name, token_count(sample.get("epoch")) or 1
+
+    return sorted(samples, key=get_position)
+
+
+def _list_limits(samples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a warning for each limit that ended samples."""
+    limits = (as_mapping(sample.get("limit")) for sample in samples)
+    counts = Counter(str(limit.get("type") or "unknown") for limit in limits if limit)
+    for kind, count in counts.items():
+        yield (
+            f"a {kind} limit ended {format_count(count, 'trial')}, which {'has' if count == 1 else 'have'} the output "
+            "and the scores at that point; their sessions end with the event sample_limit"
+        )
+
+
+def _list_without_verdicts(results: Sequence[EvalResult]) -> tuple[str, ...]:
+    """Return the names of the scorers without verdicts; a log of Proctor has them in the metadata of its scores."""
+    scores = [item for result in results for item in result.scores.items() if item[1].ok]
+    judged = {name for name, score in scores if "passed" in as_mapping(score.details.get("metadata"))}
+    return tuple(dict.fromkeys(name for name, _ in scores if name not in judged))
 
 
 def _read_run(header: Mapping[str, Any], spec: Mapping[str, Any], results: tuple[EvalResult, ...]) -> ImportedRun:
@@ -195,6 +251,9 @@ def _read_sample(sample: Mapping[str, Any]) -> Sample[Any, Any]:
 
 def _read_failure(error: Mapping[str, Any]) -> Failure:
     message, traceback = str(error.get("message") or "the sample failed"), str(error.get("traceback") or "")
+    if message.startswith(_CANCELLED):
+        # The text has internals of the event loop.
+        return Failure(_CANCELLED, "the sample was cancelled", traceback)
     match = _EXCEPTION.fullmatch(message)
     return Failure(match[1], match[3] or "", traceback) if match else Failure("SampleError", message, traceback)
 
@@ -215,15 +274,15 @@ def _read_scores(sample: Mapping[str, Any], warnings: list[str]) -> dict[str, Sc
         details = {key: fields[key] for key in ("answer",) if fields.get(key) is not None}
         if metadata := omit_keys(as_mapping(fields.get("metadata")), "grading"):
             details["metadata"] = metadata
+        if limit := as_mapping(sample.get("limit")):
+            details["limit"] = dict(limit)
         for name, value in _split_value(scorer, fields.get("value"), logged):
             # Logs that Proctor writes have the verdict, too.
             passed = as_mapping(fields.get("metadata")).get("passed")
-            score = _make_score(value, passed, fields.get("explanation"), details)
-            if score is None:
-                warnings.append(f"{name} gave no number (NaN or null); such results have no score")
-                continue
-            scores[name] = score
-            if score.status == "skipped":
+            score = scores[name] = _make_score(value, passed, fields.get("explanation"), details)
+            if score.status == "error":
+                warnings.append(f"{name}: no grade (NaN), which is an error of the scorer")
+            elif score.status == "skipped" and "value" in score.details:
                 warnings.append(f"{name}: {_NO_FRACTION}; its values are in the details of the scores")
     return scores
 
@@ -239,18 +298,25 @@ def _split_value(scorer: str, value: Any, logged: Mapping[str, Any]) -> Iterator
         yield scorer, value
 
 
-def _make_score(value: Any, passed: Any, reason: Any, details: Mapping[str, Any]) -> Score | None:
+def _make_score(value: Any, passed: Any, reason: Any, details: Mapping[str, Any]) -> Score:
+    """Return the score of a value: NaN is an error, because the scorer found no grade; null does not apply."""
+    if is_nan(value):
+        return Score.error(f"{_NO_GRADE}: {reason}" if reason else _NO_GRADE, details)
+    if value is None:
+        return Score.skipped(str(reason or "the scorer gave no value (null)"), details)
     if not isinstance(value, str):
-        return make_score(value, passed, reason, details)
-    if value in ("nan", "inf", "-inf"):
-        return None
+        score = make_score(value, passed, reason, details)
+        return score or Score.skipped(f"{str(value)[:80]!r} is not a number", {**details, "value": value})
     number = _GRADES.get(value, _GRADES.get(value.lower()))
-    if number is None:
+    if number is not None:
+        details = {**details, GRADE: value}
+    else:
         try:
             number = float(value)
         except ValueError:
             return Score.skipped(f"{value[:80]!r} is not a grade", {**details, "value": value})
-    return make_score(number, passed, reason, {**details, "grade": value})
+    score = make_score(number, passed, reason, details)
+    return score or Score.skipped(f"{value!r} is not between 0 and 1", {**details, "value": value})
 
 
 def _split_model_calls(sample: Mapping[str, Any], model: str) -> tuple[list[ModelEvent], dict[str, list[ModelCall]]]:

@@ -1,7 +1,8 @@
 """OpenAI evals: recorded logs of `oaieval`, sample files, and the registry that names them.
 
 A log has events in any order; those of one sample share its `sample_id`. In a model-graded eval the last sampling of a
-sample is the grader's. A metric besides `match` has no verdict of its own, so it has the verdict of `match`.
+sample is the grader's. A metric besides `match` has no verdict of its own, so it has the verdict of `match`; without a
+`match`, a metric with numbers between 0 and 1 has the verdict of the other metrics.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from typing import Any
 from proctor.errors import DatasetError
 from proctor.interop.files import damaged_file, read_json_lines, read_yaml
 from proctor.interop.imported import ImportedFile, ImportedRun
-from proctor.interop.run_builder import clean_metadata, count_warnings, make_score, make_usage
+from proctor.interop.run_builder import (
+    NAN_REASON,
+    clean_metadata,
+    count_warnings,
+    describe_graded,
+    find_graded,
+    follow_verdicts,
+    is_nan,
+    make_score,
+    make_usage,
+)
 from proctor.interop.translations import translate_checks
 from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
@@ -130,15 +141,21 @@ def _read_log(path: Path, lines: Sequence[Mapping[str, Any]]) -> ImportedFile:
     results = tuple(_read_result(name, events[name], grader, warnings) for name in sorted(events, key=_sort_key))
     name = str(spec.get("eval_name") or path.stem)
     models = [str(model) for model in as_list(spec.get("completion_fns"))]
+    # The event `match` has the verdict of its sample.
+    names = tuple(dict.fromkeys(name for r in results if "match" not in r.scores for name in r.scores))
+    graded = find_graded(results, names)
+    warnings += describe_graded(results, graded)
     run = ImportedRun(
         str(spec.get("base_eval") or name),
-        results,
+        follow_verdicts(results, graded),
         "completed" if report else "interrupted",
         parse_time(spec.get("created_at")) or min(filter(None, (r.trial.started_at for r in results)), default=None),
         configurations=(Configuration(options={"model": models[0]} if models else {}),),
         reported=_read_report(report, grader),
         tags={"model": models[0]} if models else {},
         details={"dataset": name, "target": models[0] if models else "", "eval_class": kind},
+        without_verdicts=names,
+        graded=graded,
     )
     untranslated: list[str] = []
     evaluators = translate_checks(NAME, [kind], untranslated, "eval class")
@@ -228,5 +245,8 @@ def _read_scores(
             continue
         for name, value in values.items():
             score = None if name == "accuracy" and match else make_score(value, correct)
+            if is_nan(value):
+                warnings.append(f"{name}: NaN, which is an error of the metric")
+                score = Score.error(NAN_REASON)
             if score is not None:
                 yield name, score

@@ -17,6 +17,7 @@ from proctor.interop.run_builder import (
     make_failure,
     make_id,
     make_sample,
+    make_unique,
     make_usage,
     number_duplicates,
 )
@@ -90,15 +91,27 @@ def _read_scores(items: Iterable[Mapping[str, Any]] | None, builder: RunBuilder)
     }
 
 
+def _read_assertions(items: Iterable[Mapping[str, Any]] | None) -> dict[str, Score]:
+    """Return the verdicts of assertions; one without a verdict is an error."""
+    scores: dict[str, Score] = {}
+    for item in items or ():
+        passed, reason = item.get("passed"), str(item.get("reason") or "")
+        name = make_unique(str(item.get("name") or item.get("value") or "assertion"), scores)
+        if isinstance(passed, bool):
+            scores[name] = Score(float(passed), passed, reason)
+        else:
+            scores[name] = Score.error(reason or "the assertion has no verdict")
+    return scores
+
+
 def _read_experiment(
     experiment: Mapping[str, Any], items: list[dict[str, Any]], notes: Notes, path: Path
 ) -> ImportedFile:
     builder = RunBuilder(notes)
     for item in items:
-        notes.add("left out", "assertion result", "of Opik", len(item.get("assertion_results") or ()))
         builder.add(
             _make_sample(item.get("dataset_item_data") or {}, item.get("dataset_item_id")),
-            _read_scores(item.get("feedback_scores"), builder),
+            {**_read_assertions(item.get("assertion_results")), **_read_scores(item.get("feedback_scores"), builder)},
             output=item.get("evaluation_task_output"),
             error=_read_error(item.get("error_info")),
         )

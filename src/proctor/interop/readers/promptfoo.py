@@ -288,9 +288,9 @@ def _read_scores(row: Mapping[str, Any], grading: Mapping[str, Any]) -> dict[str
     for component in map(as_mapping, as_list(grading.get("componentResults"))):
         assertion = as_mapping(component.get("assertion"))
         name = str(assertion.get("metric") or assertion.get("type") or "assertion")
-        part = make_score(component.get("score"), component.get("pass") is True, component.get("reason"))
-        if part is not None:
-            parts[make_unique(name, parts)] = part
+        is_pass = component.get("pass") is True
+        part = make_score(component.get("score"), is_pass, component.get("reason"))
+        parts[make_unique(name, parts)] = part or Score(float(is_pass), is_pass, str(component.get("reason") or ""))
     details = {"parts": parts} if parts else {}
     reason = str(grading.get("reason") or row.get("error") or "")
     # A custom assertion may give any number.
@@ -299,8 +299,8 @@ def _read_scores(row: Mapping[str, Any], grading: Mapping[str, Any]) -> dict[str
     for name, number in as_mapping(row.get("namedScores")).items():
         # A row may pass by its threshold although an assertion failed, and no score may contradict the row.
         score = make_score(number, passed or verdicts.get(str(name), is_number(number) and number >= 1))
-        if score is not None and name != ASSERTIONS:
-            scores[str(name)] = score
+        if name != ASSERTIONS:
+            scores[str(name)] = score or Score.skipped("the metric has no number")
     return scores
 
 

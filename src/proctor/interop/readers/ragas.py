@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.interop.imported import ImportedFile
-from proctor.interop.run_builder import Notes, RunBuilder, make_id, make_sample
+from proctor.interop.run_builder import NOT_A_NUMBER, Notes, RunBuilder, make_id, make_sample
 from proctor.interop.tables import has_all, make_samples, parse_number, parse_python, read_header, read_records
 from proctor.records.sample import CONTEXT, Sample
 from proctor.records.session import Message, Session, ToolCall
@@ -42,7 +42,12 @@ def read(path: Path) -> ImportedFile:
     for record in records:
         sample, output, session = _read_record(record)
         samples.setdefault(sample.id, sample)
-        scores = {name: builder.score(parse_number(value)) for name, value in record.items() if name not in _FIELDS}
+        # ragas gives NaN to a metric that raised, and its files have null or an empty cell for it.
+        scores = {
+            name: builder.score(NOT_A_NUMBER if value is None else parse_number(value))
+            for name, value in record.items()
+            if name not in _FIELDS
+        }
         if output is not None or scores:
             builder.add(sample, scores, output=output, session=session)
     runs = (builder.build(path.stem),) if builder.samples else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -20,17 +21,29 @@ VERSION = 2
 # The content parts of Inspect, and the texts that they must have.
 PARTS = {"text": ["text"], "reasoning": ["reasoning"], "image": ["image"], "audio": ["audio", "format"]}
 ROLES = ("system", "user", "assistant")
+# The value of a score without a grade; JSON has no NaN.
+NO_GRADE = "nan"
 STATUSES = {"completed": "success", "failed": "error", "interrupted": "cancelled"}
 
 
 class InspectReporter:
     """Write a report of one configuration as an Inspect log.
 
-    A score has its value, with the verdict in its metadata; errors and skips of evaluators are no scores.
+    A score has its value, with the verdict in its metadata; an error of an evaluator has the value "nan", and a skip is
+    no score.
     """
 
     extension = "inspect.json"
     signature = r'\{\s*"version":\s*2,\s*"status"'
+
+    def name_file(self, report: EvalReport) -> str:
+        """Return the name of the file in a folder: `inspect log list` shows only logs that start with their time."""
+        run = report.metadata
+        if run is None:
+            return f"report.{self.extension}"
+        time = run.started_at.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S-00-00")
+        task = re.sub(r"[^\w.-]|_", "-", run.name)
+        return f"{time}_{task}_{re.sub(r'[^A-Za-z0-9-]', '-', run.run_id)}.json"
 
     def generate(self, report: EvalReport) -> str:
         """Return the report as text."""
@@ -118,13 +131,19 @@ def _describe_sample(result: EvalResult, model: str) -> dict[str, Any]:
             "choices": [] if trial.error else choices,
             "completion": "" if trial.error else text,
         },
-        "scores": {name: _describe_score(score, text) for name, score in result.scores.items() if score.ok},
+        "scores": {
+            name: _describe_score(score, text) for name, score in result.scores.items() if score.status != "skipped"
+        },
         "metadata": codec.to_plain(sample.metadata),
         "store": {},
         "events": [],
         "model_usage": _describe_usage(model, trial.usage),
         "attachments": {},
     }
+    choices_of_question = sample.metadata.get("choices")
+    if isinstance(choices_of_question, list) and all(isinstance(choice, str) for choice in choices_of_question):
+        content["choices"] = choices_of_question
+        content["metadata"] = {key: value for key, value in content["metadata"].items() if key != "choices"}
     if trial.latency_ms is not None:
         content["total_time"] = trial.latency_ms / 1000
     if trial.error is not None:
@@ -149,6 +168,9 @@ def _describe_target(expected: Any) -> str | list[str]:
 
 
 def _describe_score(score: Score, answer: str) -> dict[str, Any]:
+    if not score.ok:
+        # A sample without the score would pass if its other scores do.
+        return {"value": NO_GRADE, "answer": answer, "explanation": score.reason, "metadata": {"status": score.status}}
     return {"value": score.value, "answer": answer, "explanation": score.reason, "metadata": {"passed": score.passed}}
 
 
