@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor.core.identity import compute_digest, get_callable_name
+from proctor.core.identity import compute_digest, compute_identity, get_callable_name
 from proctor.core.identity.walk import MAX_PARTS, Walk
 from tests.tables import each_row
 
@@ -309,3 +309,38 @@ def test_the_identity_is_the_same_in_every_process() -> None:
 def test_the_name_of_a_callable(thing: Any, name: str) -> None:
     """Its `name`, else the function's, else the class's; for partials that of the function."""
     assert get_callable_name(thing) == name
+
+
+SECRET = "Zq7" * 10
+
+
+def ask(question: str, *, api_key: str = SECRET, url: str = "", retries: int = 3) -> str:
+    return f"{question}{api_key}{url}{retries}"
+
+
+ALWAYS_NAMED = {"the function ask", "the default url of ask", "the default retries of ask"}
+
+
+@each_row(
+    ("obj", "named"),
+    [
+        (ask, set[str]()),
+        (functools.partial(ask, api_key="4711"), set[str]()),
+        (functools.partial(ask, url="https://host/path"), {"url bound to ask"}),
+        (functools.partial(ask, url="postgres://user:4711@host/db"), set[str]()),
+        (functools.partial(ask, url="key AKIA1234567890ABCDEF"), set[str]()),
+        (functools.partial(ask, {"headers": [{"Authorization": "4711"}]}), set[str]()),
+        (functools.partial(ask, {"headers": [{"accept": "text"}]}), {"argument 1 bound to ask"}),
+    ],
+)
+def test_no_digest_of_a_possible_secret_is_stored(obj: Any, named: set[str]) -> None:
+    """The digest of a single value could be guessed; that of the whole target cannot."""
+    labels = {label.partition(" in ")[0] for label in compute_identity(obj).parts}
+    assert labels == ALWAYS_NAMED | named
+
+
+def test_long_integers_and_generated_code_have_an_identity() -> None:
+    """Python refuses to convert integers of more than 4,300 digits to text; methods of dataclasses have no file."""
+    names: dict[str, Any] = {}
+    exec(f"def answer(q): return {{0x{'f' * 5_000}, (0x{'e' * 5_000}, 1)}}", names)
+    assert compute_identity(names["answer"]).digest

@@ -303,7 +303,7 @@ def test_a_change_that_the_target_reaches_changes_the_identity(case: str, looks:
 NAMED_CHANGES = {
     "a module constant": "PROMPT in target.py changed",
     "a constant of an imported module": "SYSTEM in prompts.py changed",
-    "a constant in a package, through another module": "SYSTEM in inner.py changed",
+    "a constant in a package, through another module": "SYSTEM in app/texts/inner.py changed",
     "a function that is called": "the function ask in target.py changed",
 }
 

@@ -55,6 +55,7 @@ def test_a_run_of_few_distinct_inputs_has_a_warning() -> None:
         (200, 200, {}, False),
         (9, 1, {}, False),
         (200, 4, {"row": lambda n: n}, True),
+        (200, 4, {"age": lambda n: n // 4, "smoker": lambda n: n % 8 < 4}, False),
         (200, 4, {"tags": lambda n: [f"t{n}"]}, True),
         (200, 4, {"context": lambda n: f"document {n}"}, False),
         (200, 4, {"cluster": lambda n: f"q{n % 4}"}, False),

@@ -169,7 +169,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
     reweighted = [name for name in shared if [change.path for change in options[name]] == [_WEIGHT]]
     identities = {name: (specs_a[name].identity, specs_b[name].identity) for name in shared}
     differing_names = [name for name in shared if len({*identities[name]}) > 1 and name not in reweighted]
-    is_same_environment = read_identity_environment(a) == read_identity_environment(b)
+    is_same_environment = a.identity_environment == b.identity_environment
     changed = [
         name
         for name in shared
@@ -191,18 +191,6 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
         {name: describe_code_change(specs_a[name]) for name in shared},
         rules if has_several and rules[0] != rules[1] else None,
     )
-
-
-def read_identity_environment(run: RunMetadata) -> tuple[object, ...]:
-    """Return the versions that an evaluator's identity depends on: bytecode differs by Python version."""
-    return run.environment.get("python", "").split(".")[:2], run.environment.get("proctor")
-
-
-def describe_target_change(old: RunMetadata, new: RunMetadata) -> str:
-    """List the functions, constants and files of the target that differ between two runs; "" if none is known to."""
-    if old.target.name != new.target.name or read_identity_environment(old) != read_identity_environment(new):
-        return ""
-    return new.target.describe_change(old.target)
 
 
 def _find_changes(a: Side, b: Side) -> EvaluatorChanges:
@@ -459,7 +447,7 @@ def describe_incomplete_run(name: str, run: RunMetadata) -> Iterator[str]:
 
 
 def _describe_run_differences(a: Side, b: Side, run_a: RunMetadata, run_b: RunMetadata) -> Iterator[str]:
-    if change := describe_target_change(run_b, run_a):
+    if change := run_a.describe_target_change(run_b):
         yield f"compared with {b.name}, {change}"
     fingerprints = run_a.dataset.fingerprint, run_b.dataset.fingerprint
     if all(fingerprints) and fingerprints[0] != fingerprints[1]:

@@ -98,14 +98,12 @@ def _selection_change(stored: RunMetadata, current: RunMetadata) -> str:
 
 
 def _describe_target_change(stored_run: RunMetadata, current_run: RunMetadata) -> str:
-    from proctor.comparison.compare import describe_target_change
-
     stored, current = stored_run.target, current_run.target
     if stored.name != current.name:
         return f"was {stored.name!r}, is {current.name!r}"
     if stored.kind == current.kind and have_different_schemes(stored.identity, current.identity):
         return OTHER_SCHEME
-    return describe_target_change(stored_run, current_run) or "its code, what it uses, or its version has changed"
+    return current_run.describe_target_change(stored_run) or "its code, what it uses, or its version has changed"
 
 
 def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Problem]:
@@ -123,9 +121,7 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
     )
     if stored_specs == current_specs:
         return
-    from proctor.comparison.compare import read_identity_environment
-
-    is_upgraded = read_identity_environment(stored) != read_identity_environment(current)
+    is_upgraded = stored.identity_environment != current.identity_environment
     if incomparable_names := _incomparable_evaluators(stored_specs, current_specs, is_upgraded=is_upgraded):
         yield Problem(EVALUATOR_CODE, f"{incomparable_names}: {OTHER_VERSION if is_upgraded else OTHER_SCHEME}")
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, NamedTuple
@@ -403,15 +403,18 @@ def warn_repeated_samples(results: Results, run: RunMetadata) -> Iterator[str]:
     """
     if run.redacted:
         return
-    counts = Counter(islice(_list_content_keys(results), MAX_CHECKED_SAMPLES))
+    trials_per_sample = run.options.epochs * max(1, len(run.configurations))
+    found = islice(results.samples(), MAX_CHECKED_SAMPLES * trials_per_sample)
+    samples = {sample.id: sample for sample in found if sample.cluster is None and "session" not in sample.metadata}
+    counts = Counter(_list_content_keys(samples.values()))
     n = counts.total()
     if n < MIN_REPEATED_SAMPLES:
         return
     effective = n**2 / sum(count * count for count in counts.values())
     if effective < MIN_EFFECTIVE_SHARE * n:
-        samples = f"{n:,} samples have" if n < MAX_CHECKED_SAMPLES else f"the first {n:,} samples have"
+        first = "the first " if len(results) > MAX_CHECKED_SAMPLES * trials_per_sample else ""
         yield (
-            f"{samples} only {len(counts):,} {_REPETITION}. Repeats are not independent: intervals "
+            f"{first}{n:,} samples have only {len(counts):,} {_REPETITION}. Repeats are not independent: intervals "
             "are too narrow, and verdicts of comparisons and gates too certain. Fix: give the repeats of a sample the "
             "same `metadata: {cluster: NAME}`, or keep one of them and repeat it with `--epochs N`"
         )
@@ -422,35 +425,21 @@ def is_repetition_warning(text: str) -> bool:
     return _REPETITION in text
 
 
-def _list_content_keys(results: Results) -> Iterator[int]:
-    """Yield a hash of the content of each sample without a cluster."""
-    seen: set[str] = set()
-    for sample in results.samples():
-        if sample.id in seen or sample.cluster is not None or "session" in sample.metadata:
+def _list_content_keys(samples: Collection[Sample[Any, Any]]) -> Iterator[bytes]:
+    """Yield the content of each sample without its id, tags and numbers of rows; none if it has no stable form."""
+    numbers: dict[str, set[int | None]] = {}
+    for sample in samples:
+        for key, value in sample.metadata.items():
+            numbers.setdefault(key, set()).add(value if type(value) is int else None)
+    ignored = {TAGS, CLUSTER, *(key for key, values in numbers.items() if len(values) == len(samples) > 1)}
+    for sample in samples:
+        metadata = {key: value for key, value in sample.metadata.items() if key not in ignored}
+        try:
+            encoded = codec.encode_canonical([sample.input, sample.expected, sample.evaluators, metadata])
+        except codec.ENCODE_ERRORS:
             continue
-        seen.add(sample.id)
-        key = _hash_content(sample)
-        if key is not None:
-            yield key
-
-
-def _hash_content(sample: Sample[Any, Any]) -> int | None:
-    """Return a hash of a sample without its id and tags; None if the content has no stable representation.
-
-    Numbers in the metadata, such as that of a row, do not make another sample.
-    """
-    metadata = {
-        key: value
-        for key, value in sample.metadata.items()
-        if key not in (TAGS, CLUSTER) and not isinstance(value, int | float)
-    }
-    try:
-        encoded = codec.encode_canonical([sample.input, sample.expected, sample.evaluators, metadata])
-    except codec.ENCODE_ERRORS:
-        return None
-    if b'"$repr"' in encoded:
-        return None
-    return int.from_bytes(blake2b(encoded, digest_size=8).digest())
+        if b'"$repr"' not in encoded:
+            yield blake2b(encoded, digest_size=8).digest()
 
 
 def _count_reasons(results: Results, evaluator: str | None, outcome: Outcome, limit: int) -> Counter[str]:

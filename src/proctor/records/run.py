@@ -326,6 +326,25 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     selected: SelectedSamples | None = None
 
     @property
+    def identity_environment(self) -> tuple[list[str], str | None]:
+        """The versions that identities depend on: bytecode differs by Python version."""
+        return self.environment.get("python", "").split(".")[:2], self.environment.get("proctor")
+
+    def describe_target_change(self, earlier: RunMetadata) -> str:
+        """List the functions, constants and files of the target that differ from those of an earlier run.
+
+        It is "" if the target is the same, or if none of them is known to differ.
+        """
+        old, new = earlier.target, self.target
+        if (
+            old.name != new.name
+            or old.identity == new.identity
+            or earlier.identity_environment != self.identity_environment
+        ):
+            return ""
+        return new.describe_change(old)
+
+    @property
     def planned_length(self) -> int | None:
         """The number of samples that the run was to run: all, some, or those within a limit; None if unknown."""
         length = self.dataset.length if self.selected is None else self.selected.count

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proctor.comparison.compare import compare, describe_target_change
+from proctor.comparison.compare import compare
 from proctor.comparison.report import EvalReport
 from proctor.core.stats.control_chart import ChartPoint, average_run_length, chart, find_limit
 from proctor.core.stats.distributions import normal_quantile, student_t_quantile
@@ -287,5 +287,5 @@ def _describe_samples(delta: MetricDelta) -> str:
 def _describe_target(old: RunMetadata, new: RunMetadata) -> list[str]:
     if old.target.identity and old.target.identity == new.target.identity:
         return ["the target's code is the same, so what it calls or reads has changed"]
-    change = describe_target_change(old, new)
+    change = new.describe_target_change(old)
     return [f"the target's code changed{f': {change}' if change else ''}"] if old.target.identity else []

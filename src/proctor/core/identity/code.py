@@ -43,6 +43,7 @@ _NO_EFFECT = ("CACHE", "PUSH_NULL", "NOP", "RESUME", "PRECALL", "EXTENDED_ARG", 
 # The instructions after a constant that is part of a concatenation.
 _CONCATENATION = ("LOAD_FAST", "BINARY_OP")
 DYNAMIC_NAME = ""
+ERRORS = "backslashreplace"
 # Instructions whose argument has flag bits below the index of a name.
 _SHIFTS = {"LOAD_GLOBAL": 1, "LOAD_SUPER_ATTR": 2}
 if sys.version_info >= (3, 12):
@@ -104,15 +105,24 @@ def read_facts(code: CodeType, *, traced: bool = False) -> CodeFacts:
 
 def encode_code(code: CodeType) -> bytes:
     """Return the instructions, names and constants of a function and of the functions inside it."""
-    pieces = [code.co_code, repr((code.co_names, code.co_varnames[: code.co_argcount])).encode(errors="replace")]
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            pieces.append(encode_code(constant))
-        else:
-            # The order of a set differs between processes.
-            value = sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
-            pieces.append(repr(value).encode(errors="backslashreplace"))
-    return b"\0".join(pieces)
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    constants = [
+        encode_code(constant) if isinstance(constant, CodeType) else _describe_constant(constant).encode(errors=ERRORS)
+        for constant in code.co_consts
+    ]
+    names = repr((code.co_names, parameters)).encode(errors=ERRORS)
+    return b"\0".join([code.co_code, code.co_exceptiontable, names, *constants])
+
+
+def _describe_constant(value: object) -> str:
+    if type(value) is int:
+        # Python does not convert very long integers to decimal.
+        return hex(value)
+    if isinstance(value, tuple | frozenset):
+        parts = map(_describe_constant, value)
+        # The order of a set differs between processes.
+        return f"({', '.join(parts if isinstance(value, tuple) else sorted(parts))})"
+    return repr(value)
 
 
 def _extract_facts(code: CodeType, traced: bool) -> CodeFacts:

@@ -37,6 +37,10 @@ _COLLECTIONS = (list, tuple, set, frozenset)
 MIN_ENCODED_LENGTH = 500
 MAX_ENCODED_PARTS = 5_000_000
 MAX_CONSTANT_PARTS = 10_000
+MAX_CONSTANT_BYTES = 1_000_000
+# A password in a URL, and words that are keys if they have letters and digits.
+_URL_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_LONG_WORD = re.compile(r"[A-Za-z0-9]{16,}")
 MAX_REPR_LENGTH = 10_000
 MAX_ARRAY_BYTES = 64_000_000
 
@@ -254,20 +258,48 @@ def encode_plain(obj: Any) -> bytes | None:
 
 
 def encode_constant(name: str, value: Any) -> bytes | None:
-    """Return a constant as JSON; None for secrets, large collections and objects that are not plain data."""
-    if callable(value) or is_secret_name(name) or _count_parts(value, MAX_CONSTANT_PARTS) is None:
+    """Return a constant as JSON; None if it may contain a secret, is large, or is not plain data."""
+    if is_secret_name(name) or _count_parts(value, MAX_CONSTANT_PARTS) is None or not _is_harmless(value):
         return None
-    return encode_plain(value)
+    content = encode_plain(value)
+    return content if content is not None and len(content) <= MAX_CONSTANT_BYTES else None
+
+
+def _is_harmless(value: Any) -> bool:
+    """Return whether a value is plain data without a key or password, so that its digest may be stored."""
+    stack = [value]
+    while stack:
+        part = stack.pop()
+        if type(part) is dict:
+            if not all(type(key) is str and not is_secret_name(key) for key in part):
+                return False
+            stack.extend(part.values())
+        elif type(part) in _COLLECTIONS:
+            stack.extend(part)
+        elif type(part) is str:
+            if _URL_PASSWORD.search(part) is not None or any(map(_is_mixed, _LONG_WORD.findall(part))):
+                return False
+        elif part is not None and type(part) not in (bool, int, float):
+            return False
+    return True
+
+
+def _is_mixed(word: str) -> bool:
+    """Return whether a word has both letters and digits, as keys do."""
+    return not word.isalpha() and not word.isdigit()
 
 
 def _count_parts(obj: Any, limit: int) -> int | None:
-    """Count the parts of nested collections, an object as often as it appears; None above the limit."""
+    """Count the parts of nested collections, an object as often as it appears; None above the limit.
+
+    The methods of other collections may be user code.
+    """
     count, stack = 0, [obj]
     while stack:
         part = stack.pop()
-        if isinstance(part, dict):
+        if type(part) is dict:
             items: Collection[Any] = (*part.keys(), *part.values())
-        elif isinstance(part, _COLLECTIONS):
+        elif type(part) in _COLLECTIONS:
             items = part
         else:
             continue
@@ -278,12 +310,13 @@ def _count_parts(obj: Any, limit: int) -> int | None:
     return count
 
 
-def name_place(name: str, file: object) -> str:
-    """Return a name with its file, and the folder of an `__init__.py`; the name alone if it has no file."""
-    if not isinstance(file, str) or file.startswith("<"):
+def name_place(name: str, variables: Mapping[str, Any]) -> str:
+    """Return a name with the file of its module, in the folders of its package; the name alone if it has no file."""
+    file, package = variables.get("__file__"), variables.get("__package__") or ""
+    if not isinstance(file, str) or not isinstance(package, str):
         return name
-    path = Path(file)
-    return f"{name} in {f'{path.parent.name}/' if path.name == '__init__.py' else ''}{path.name}"
+    folders = len(package.split(".")) if package else 0
+    return f"{name} in {'/'.join(Path(file).parts[-folders - 1 :])}"
 
 
 def is_data(obj: Any) -> bool:

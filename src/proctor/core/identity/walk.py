@@ -85,7 +85,7 @@ def compute_identity(obj: Any) -> Identity:
     for label, digest in walk.files.digests(walk.uncovered):
         walk.note("file", f"{label} {digest}".encode(errors="backslashreplace"))
         walk.name_part(f"the file {label}", digest.encode())
-    return Identity(f"{SCHEME}:{walk.state.hexdigest()[:16]}", walk.uncovered.phrases(), walk.parts)
+    return Identity(f"{SCHEME}:{walk.state.hexdigest()[:16]}", walk.uncovered.phrases(), walk.list_parts())
 
 
 def _parse_scheme(identity: str) -> int | None:
@@ -103,6 +103,14 @@ def have_different_schemes(first: str, second: str) -> bool:
     return None not in schemes and schemes[0] != schemes[1]
 
 
+def _read_defaults(function: FunctionType) -> dict[str, Any]:
+    """Return the default arguments of a function by name."""
+    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+    values = function.__defaults__ or ()
+    named = zip(positional[len(positional) - len(values) :], values, strict=False)
+    return {**dict(named), **(function.__kwdefaults__ or {})}
+
+
 class Walk:
     """A walk over the objects that a callable uses; `ignored` are the cells and globals that hold state."""
 
@@ -112,7 +120,7 @@ class Walk:
         self.modified_names: frozenset[tuple[int, str]] = frozenset()
         self.files = NamedFiles()
         self.uncovered = Uncovered()
-        self.parts: dict[str, str] = {}
+        self._named_contents: dict[str, set[bytes]] = {}
         self._substance = 0
         self._parts_left = MAX_PARTS
         self._path: tuple[int, ...] = ()
@@ -186,10 +194,16 @@ class Walk:
 
     def name_part(self, label: str, content: bytes | None) -> None:
         """Record the digest of a function, constant or file, to say later what has changed."""
-        if content is not None and len(self.parts) < MAX_NAMED_PARTS:
+        if content is not None and len(self._named_contents) < MAX_NAMED_PARTS:
             for folder in self._scope.folders:
                 content = content.replace(folder.encode(errors="backslashreplace"), b"")
-            self.parts.setdefault(label, hashlib.sha256(content).hexdigest()[:PART_DIGITS])
+            # Two objects may have the same name.
+            self._named_contents.setdefault(label, set()).add(hashlib.sha256(content).digest())
+
+    def list_parts(self) -> dict[str, str]:
+        """Return a short digest of each named part."""
+        joined = {label: b"".join(sorted(digests)) for label, digests in self._named_contents.items()}
+        return {label: hashlib.sha256(content).hexdigest()[:PART_DIGITS] for label, content in joined.items()}
 
     def _visit_compound(self, obj: Any) -> None:
         if isinstance(obj, type):
@@ -198,8 +212,10 @@ class Walk:
             self._visit_module(obj)
         elif isinstance(obj, functools.partial):
             self.note("partial")
-            name = getattr(obj.func, "__qualname__", "")
-            self.name_part(f"an argument bound to {name}", contents.encode_plain([obj.args, obj.keywords]))
+            arguments = {**{f"argument {place}": value for place, value in enumerate(obj.args, 1)}, **obj.keywords}
+            for name, value in arguments.items():
+                bound = f"{name} bound to {getattr(obj.func, '__qualname__', 'a function')}"
+                self.name_part(bound, contents.encode_constant(name, value))
             self._visit_items([obj.func, obj.args, obj.keywords])
         elif isinstance(obj, FunctionType):
             self._enqueue("function", self._read_function, obj)
@@ -245,12 +261,7 @@ class Walk:
         if in_project:
             name = function.__qualname__.replace("<locals>.", "")
             self._scope = Scope(name, get_folder(function.__code__.co_filename))
-            # A decorator may give its function the name of another.
-            own_name = function.__code__.co_qualname.replace("<locals>.", "")
-            label = contents.name_place(own_name, function.__code__.co_filename)
-            self.name_part(f"the function {label}", encode_code(function.__code__))
-            if defaults := [default for default in (function.__defaults__, function.__kwdefaults__) if default]:
-                self.name_part(f"the default arguments of {label}", contents.encode_plain(defaults))
+            self._name_function(function)
         self._foreign += not in_project
         self._visit_items([function.__defaults__, function.__kwdefaults__])
         self._visit_cells(function)
@@ -260,6 +271,17 @@ class Walk:
         if function.__dict__:
             self._visit_collection(dict(function.__dict__))
         self._scope = outer_scope
+
+    def _name_function(self, function: FunctionType) -> None:
+        """Name the code of a function and its default arguments, unless it was generated."""
+        code = function.__code__
+        if code.co_filename.startswith("<"):
+            return
+        # A decorator may give its function the name of another.
+        label = contents.name_place(code.co_qualname.replace("<locals>.", ""), function.__globals__)
+        self.name_part(f"the function {label}", encode_code(code))
+        for name, value in _read_defaults(function).items():
+            self.name_part(f"the default {name} of {label}", contents.encode_constant(name, value))
 
     def _visit_cells(self, function: FunctionType) -> None:
         names, cells = function.__code__.co_freevars, function.__closure__ or ()
@@ -298,11 +320,7 @@ class Walk:
         self._visit_imports(facts.imports, package if isinstance(package, str) else "")
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         closed = {name: contents.read_cell(cell) for name, cell in cells}
-        positional = function.__code__.co_varnames[: function.__code__.co_argcount]
-        values = function.__defaults__ or ()
-        defaults = dict(zip(positional[len(positional) - len(values) :], values, strict=False))
-        defaults |= function.__kwdefaults__ or {}
-        self._visit_uses(facts, Names(names, closed, special=self._special, defaults=defaults))
+        self._visit_uses(facts, Names(names, closed, special=self._special, defaults=_read_defaults(function)))
 
     def _visit_uses(self, facts: CodeFacts, names: Names) -> None:
         """Record the files that code names and opens, and the objects that it accesses through strings."""
@@ -357,8 +375,7 @@ class Walk:
             file = owner.get("__file__")
             self._visit_state(name, value, file if isinstance(file, str) else None)
         else:
-            place = contents.name_place(last, owner.get("__file__"))
-            self.name_part(place, contents.encode_constant(last, value))
+            self.name_part(contents.name_place(last, owner), contents.encode_constant(last, value))
             self.visit(value)
 
     def _visit_imports(self, imports: Iterable[Import], package: str) -> None:

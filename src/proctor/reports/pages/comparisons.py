@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.comparison.compare import describe_target_change
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
 from proctor.records.comparison import Comparison
@@ -112,7 +111,7 @@ def _describe_targets(a: RunMetadata, b: RunMetadata) -> tuple[str, str]:
     differences = [pair for pair in zip(*facts, strict=True) if all(pair) and pair[0] != pair[1]]
     if not differences:
         code = f"the code of {a.target.name}, or code and constants that it uses"
-        text = describe_target_change(b, a) or code
+        text = a.describe_target_change(b) or code
         return text, text
     text_a, text_b = (", ".join(texts) for texts in zip(*differences, strict=True))
     return text_a, text_b
