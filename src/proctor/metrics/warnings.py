@@ -260,7 +260,10 @@ class LostPasses(NamedTuple):
 
 
 def find_lost_passes(results: Results, run: RunMetadata | None) -> LostPasses | None:
-    """Find the results that passed some evaluators and have no verdict; None if they are at most a tenth."""
+    """Find the results that passed some evaluators and have no verdict.
+
+    None if they are at most a tenth, or if no other result failed: then the rate is not too low.
+    """
     if run is None or len(run.evaluators) < 2:
         return None
     column = results.column(None)
@@ -273,7 +276,7 @@ def find_lost_passes(results: Results, run: RunMetadata | None) -> LostPasses | 
         if outcome in silent and any(marks[position] == _PASSED for marks in figures.marks.values())
     ]
     passed, failed = figures.outcomes.count(_PASSED), figures.outcomes.count(_FAILED)
-    if not MissingVerdicts(len(lost), passed + failed + len(lost)).exceeds_limit:
+    if not failed or not MissingVerdicts(len(lost), passed + failed + len(lost)).exceeds_limit:
         return None
     counts = {name: sum(marks[position] in silent for position in lost) for name, marks in figures.marks.items()}
     return LostPasses(len(lost), passed, failed, {name: count for name, count in counts.items() if count})
