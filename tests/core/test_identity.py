@@ -314,7 +314,7 @@ def test_the_name_of_a_callable(thing: Any, name: str) -> None:
 SECRET = "Zq7" * 10
 
 
-def ask(question: str, *, api_key: str = SECRET, url: str = "", retries: int = 3) -> str:
+def ask(question: Any, *, api_key: str = SECRET, url: str = "", retries: int = 3) -> str:
     return f"{question}{api_key}{url}{retries}"
 
 
