@@ -113,7 +113,7 @@ def test_a_deleted_run_suggests_no_other_run(history: SQLiteHistory, shared_brow
     with serving(history) as address:
         page = Window(shared_browser, address).open(f"/#/runs/{GONE}")
         text = page.inner_text("main")
-    assert f"unknown run '{GONE}': it was deleted, or is in another history" in text
+    assert f"unknown run '{GONE}': it may be mistyped, deleted, or in another history" in text
     assert "did you mean" not in text
     assert "All runs" in text
 
