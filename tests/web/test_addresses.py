@@ -126,6 +126,18 @@ def test_the_label_page_without_a_run_offers_the_runs(window: Window, ids: list[
     assert page.url.endswith(f"#/label/{ids[0]}")
 
 
+def test_the_label_page_says_if_it_lists_only_the_newest_runs(tmp_path: Path, shared_browser: Any) -> None:
+    """Of 51 runs it lists 50 and links to all."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    for _ in range(51):
+        evaluate(answer, SAMPLES[:1], "exact_match", name="many", history=history, progress=False)
+    with serving(history) as address:
+        page = Window(shared_browser, address).open("/#/label")
+        assert page.inner_text("h1") == "Choose a run to label."
+        assert page.locator("main ul.sentences li").count() == 50
+        assert "These are the newest 50 of 51 runs. Others: All runs" in page.inner_text("main")
+
+
 @pytest.mark.parametrize("page_name", ["label", "label/{0}", "trends", "evaluators"])
 def test_a_file_names_the_command_for_pages_that_need_the_history(
     history: SQLiteHistory, ids: list[str], shared_browser: Any, tmp_path: Path, page_name: str
