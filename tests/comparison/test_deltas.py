@@ -332,8 +332,8 @@ def test_the_interval_of_a_latency_ends_at_zero_and_that_of_a_difference_may_not
 
 
 def test_a_cost_cannot_fall_by_more_than_all_of_it() -> None:
-    """Five skewed costs: the difference is from -7 to 3 dollars around a baseline of 4, but not from -180%."""
-    first, second = numbers(0.1, 0.2, 0.1, 9.0, 0.2), numbers(0.3, 19.0, 0.2, 0.4, 0.1)
+    """One of five costs is high: the difference is from -7 to 3 dollars around a baseline of 4, but not from -170%."""
+    first, second = numbers(0.1, 0.2, 0.1, 9.0, 0.2), numbers(3.0, 4.0, 5.0, 4.0, 4.0)
     delta = of_field(first, second)
     assert delta.interval is not None
     assert delta.b is not None
@@ -342,6 +342,14 @@ def test_a_cost_cannot_fall_by_more_than_all_of_it() -> None:
     low, high = delta.percentage_interval
     assert delta.percentage is not None
     assert low == -100 < delta.percentage < high
+
+
+def test_a_percentage_of_a_baseline_that_may_be_zero_has_no_interval() -> None:
+    """Seven zeros and a 9: the baseline may be 0, so the percentage has no upper end."""
+    delta = of_field(numbers(1, 2, 1, 3, 2, 1, 2, 2), numbers(0, 0, 0, 0, 0, 0, 0, 9))
+    assert delta.interval is not None
+    assert delta.percentage is not None
+    assert delta.percentage_interval is None
 
 
 def test_a_percentage_allows_for_the_error_of_its_base() -> None:

@@ -14,7 +14,7 @@ from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side, make_side
 from proctor.core.stats.differences import rate_difference_interval
 from proctor.errors import ConfigError
-from proctor.metrics.warnings import find_lost_passes
+from proctor.metrics.warnings import find_undecided
 from proctor.records.gate import Check, GateResult
 from proctor.records.metric import MetricValue
 from proctor.records.results import ResultList, Results
@@ -22,6 +22,7 @@ from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOpti
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
+from tests.tables import each_row
 
 STRICT = "strict_pass_rate"
 
@@ -373,7 +374,7 @@ def run_checks(passes: int, failures: int, silent: int, other: str = "error") ->
 
 
 @pytest.mark.parametrize("other", ["error", "skipped"])
-def test_a_pass_rate_without_the_verdicts_of_passes_leans_low(other: str) -> None:
+def test_a_pass_rate_without_the_verdicts_of_passes_is_biased_downwards(other: str) -> None:
     """10 of 30 results fail one check, 20 pass it and are not judged by the other: the rate is 0 to 2/3."""
     report = run_checks(0, 10, 20, other)
     assert report.pass_rate == 0.0
@@ -381,8 +382,8 @@ def test_a_pass_rate_without_the_verdicts_of_passes_leans_low(other: str) -> Non
     [warning] = [text for text in report.metadata.warnings if text.startswith("pass_rate: ")]
     assert warning == (
         "pass_rate: 20 results have no verdict although the other evaluators passed (no verdict: judge on 20), while "
-        "10 of the 10 others failed: the rate leans low and lies between 0.0% and 66.7%, depending on whether they "
-        "pass or fail"
+        "10 of the 10 others failed: the pass rate is biased downwards and lies between 0.0% and 66.7%, depending on "
+        "whether they pass or fail"
     )
     for threshold, verdict in ((0.7, "fail"), (0.6, "inconclusive")):
         result = decide([], GateConfig({}, fail_under={"pass_rate": threshold}), report=report)
@@ -390,29 +391,76 @@ def test_a_pass_rate_without_the_verdicts_of_passes_leans_low(other: str) -> Non
     assert "lies between 0.0% and 66.7%" in result.answer
 
 
-def test_a_few_missing_verdicts_or_whole_failures_do_not_lean() -> None:
-    """Nor does a rate without failures, of one evaluator alone, or with errors of the target; a tenth is tolerated."""
-    assert find_lost_passes(*read(run_checks(80, 10, 10))) is None
-    assert find_lost_passes(*read(run_checks(80, 0, 20))) is None
-    lost = find_lost_passes(*read(run_checks(70, 10, 20)))
-    assert lost is not None
-    assert lost.bounds == (0.7, 0.9)
+def test_a_few_missing_verdicts_or_whole_failures_cause_no_bias() -> None:
+    """A tenth without a verdict is tolerated; an evaluator alone, errors of the target, or no failure cause no bias."""
+    assert find_undecided(*read(run_checks(80, 10, 10))) is None
+    assert find_undecided(*read(run_checks(80, 0, 20))) is None
     data = [{"id": str(at), "input": at} for at in range(10)]
     checks = {"whole": lambda output: output > 2, "half": lambda output: output > 2}
     alone = evaluate(lambda n: n, data, {"whole": lambda output: None if output > 2 else False}, history=False)
     failing = evaluate(lambda n: 1 // (n % 2) + n, data, checks, history=False)
-    assert find_lost_passes(*read(alone)) is None
-    assert find_lost_passes(*read(failing)) is None
+    assert find_undecided(*read(alone)) is None
+    assert find_undecided(*read(failing)) is None
 
 
 @pytest.mark.parametrize(("margin", "verdict"), [(0.2, "fail"), (0.4, "inconclusive")])
-def test_a_gate_with_a_baseline_is_undecided_if_its_pass_rate_leans_low(margin: float, verdict: str) -> None:
+def test_a_gate_with_a_baseline_is_undecided_if_its_pass_rate_is_biased(margin: float, verdict: str) -> None:
     """The run passes 0 to 2/3; the baseline passes all, so the run may be 1/3 worse, or 1."""
     new, old = (
         make_side(name, report.results, report.metadata)
         for name, report in (("new", run_checks(0, 10, 20)), ("old", run_checks(30, 0, 0)))
     )
     assert decide([(new, old)], GateConfig({"pass_rate": margin}, accept_changes=True)).verdict == verdict
+
+
+def run_trivial(passes: int, failures: int, silent: int, empty: int = 0) -> EvalReport:
+    """A check that almost always passes, and a judge that fails some results and gives no verdict on others."""
+    data = [{"id": str(at), "input": at} for at in range(passes + failures + silent + empty)]
+    judged = passes + failures
+
+    def judge(output: int) -> Score:
+        if judged <= output < judged + silent:
+            return Score.error("unreadable")
+        return Score(1.0, True) if output < passes else Score(0.0, False)
+
+    checks = {"not_empty": lambda output: output < judged + silent, "judge": judge}
+    return evaluate(lambda number: number, data, checks, history=False)
+
+
+@each_row(
+    "counts, limit, verdict",
+    [
+        # 50 of 85 are 58.8%; all 15 undecided would lift that to 65%, but a check that never fails causes no bias.
+        ((50, 35, 15), 0.6, "fail"),
+        # 50 of 87; without the bias (50 + 15 * 50 / 85) / 102 = 57.67%.
+        ((50, 35, 15, 2), 0.6, "fail"),
+        ((50, 35, 15, 2), 0.577, "fail"),
+        ((50, 35, 15, 2), 0.576, "inconclusive"),
+        # 20 of 42; without the bias (20 + 38 * 20 / 22) / 80 = 68.2%; at most 58 of 80 = 72.5%.
+        ((20, 2, 38, 20), 0.68, "inconclusive"),
+        ((20, 2, 38, 20), 0.69, "fail"),
+        ((20, 2, 38, 20), 0.73, "fail"),
+        # 30 of 30 judged passed, 20 failed the other check, 30 are undecided: 60 of 80 = 75%.
+        ((30, 0, 30, 20), 0.75, "inconclusive"),
+        ((30, 0, 30, 20), 0.76, "fail"),
+    ],
+)
+def test_a_failed_check_stays_failed_unless_only_the_bias_fails_it(
+    counts: tuple[int, ...], limit: float, verdict: str
+) -> None:
+    """Undecided results are assumed to pass as often as those that the judge could read."""
+    report = run_trivial(*counts)
+    assert decide([], GateConfig({}, fail_under={"pass_rate": limit}), report=report).verdict == verdict
+
+
+def test_a_trivial_check_does_not_repair_a_regression() -> None:
+    """55 of 85 judged pass instead of 95 of 100: 15 errors of the judge do not make the failure inconclusive."""
+    new, old = (
+        make_side(name, report.results, report.metadata)
+        for name, report in (("new", run_trivial(55, 30, 15)), ("old", run_trivial(95, 5, 0)))
+    )
+    for margin in (0.02, 0.2):
+        assert decide([(new, old)], GateConfig({"pass_rate": margin}, accept_changes=True)).verdict == "fail"
 
 
 def read(report: EvalReport) -> tuple[Results, RunMetadata | None]:

@@ -116,6 +116,8 @@ class HistoryContract:
         assert history.add_labels([first]) == 0
         assert list(self.reopen(history).labels(run_id="a", evaluator="judge")) == [second]
         assert not history.labels(evaluator="other")
+        assert list(history.labels(name=history.find("a").name)) == [second]
+        assert not history.labels(name="another name")
         with pytest.raises(RunNotFound):
             history.add_labels([msgspec.structs.replace(first, label_id="3", run_id="b")])
         history.delete("a")

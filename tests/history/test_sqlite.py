@@ -81,7 +81,7 @@ def test_a_deleted_run_suggests_no_other_run(history: SQLiteHistory, reference: 
     with pytest.raises(RunNotFound) as caught:
         history.find(reference)
     assert (caught.value.fix == "did you mean '20261118-010254-ed5c78'?") is is_meant
-    assert caught.value.what.endswith(": it was deleted, or is in another history") is not is_meant
+    assert caught.value.what.endswith(": it may be mistyped, deleted, or in another history") is not is_meant
 
 
 @pytest.mark.parametrize("run", ["exam", "latest", "main", "abc1", "ab"])
@@ -93,6 +93,8 @@ def test_a_configuration_is_no_run(history: SQLiteHistory, run: str) -> None:
         history.find(f"{run}@fast")
     with pytest.raises(RunNotFound, match="unknown run 'other@fast'"):
         history.find("other@fast")
+    with pytest.raises(RunNotFound, match="unknown run '@main'"):
+        history.find("@main")
 
 
 def test_an_empty_history_says_so(history: SQLiteHistory) -> None:

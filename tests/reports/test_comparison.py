@@ -37,6 +37,7 @@ def example(**changes: Any) -> Comparison:
             "latency_ms.mean": MetricDelta(
                 "latency_ms.mean", 1234.56, 900.1, 334.46, 37.16, 1319, (300.0, 370.0),
                 (1200.0, 1270.0), (880.0, 920.0), 1e-9, 2e-9, 0.5, 10.0, "paired t-test", "worse",
+                percentage_interval=(33.3, 41.1),
             ),
             "cost.mean": MetricDelta(
                 "cost.mean", 0.0, 0.0, 0.0, None, 1300, p=1.0, p_adjusted=1.0, effect=0.0,
@@ -92,6 +93,15 @@ for 4 tests (Holm); 95% intervals below the numbers; g: difference in standard
 deviations
 ≈ N more: samples that would decide if the difference stays near the one seen
 """
+
+
+def test_a_percentage_without_an_interval_has_a_dash() -> None:
+    """The interval of the difference divided by the baseline would ignore the baseline's own error."""
+    latency = msgspec.structs.replace(example().metrics["latency_ms.mean"], percentage_interval=None)
+    comparison = example(metrics={"latency_ms.mean": latency})
+    assert "| +37.2% (–) |" in render_markdown(comparison)
+    [row] = [line for line in render_comparison(comparison).splitlines() if "880–920" in line]
+    assert row.split()[:3] == ["1,200–1,270", "880–920", "–"]
 
 
 def test_eighty_columns() -> None:

@@ -113,7 +113,7 @@ def test_a_deleted_run_suggests_no_other_run(history: SQLiteHistory, shared_brow
     with serving(history) as address:
         page = Window(shared_browser, address).open(f"/#/runs/{GONE}")
         text = page.inner_text("main")
-    assert f"unknown run '{GONE}': it was deleted, or is in another history" in text
+    assert f"unknown run '{GONE}': it may be mistyped, deleted, or in another history" in text
     assert "did you mean" not in text
     assert "All runs" in text
 
@@ -124,6 +124,18 @@ def test_the_label_page_without_a_run_offers_the_runs(window: Window, ids: list[
     page.get_by_role("link", name="first", exact=True).click()
     page.get_by_role("heading", name="Label outputs of first").wait_for()
     assert page.url.endswith(f"#/label/{ids[0]}")
+
+
+def test_the_label_page_says_if_it_lists_only_the_newest_runs(tmp_path: Path, shared_browser: Any) -> None:
+    """Of 51 runs it lists 50 and links to all."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    for _ in range(51):
+        evaluate(answer, SAMPLES[:1], "exact_match", name="many", history=history, progress=False)
+    with serving(history) as address:
+        page = Window(shared_browser, address).open("/#/label")
+        assert page.inner_text("h1") == "Choose a run to label."
+        assert page.locator("main ul.sentences li").count() == 50
+        assert "These are the newest 50 of 51 runs. Others: All runs" in page.inner_text("main")
 
 
 @pytest.mark.parametrize("page_name", ["label", "label/{0}", "trends", "evaluators"])

@@ -167,7 +167,7 @@ def test_a_verdict_beside_an_interval_with_0_says_where_it_comes_from(shared_win
     delta = comparison.slices["weak"].deltas["pass_rate"]
     assert delta.interval is not None
     assert (delta.verdict, delta.p_adjusted, delta.interval[0] < 0) == ("better", pytest.approx(20 / 2**9), True)
-    note = "a verdict beside an interval that includes 0 comes from p"
+    note = "if an interval includes 0 but the verdict is better or worse, the corrected p-value decided"
     assert note in " ".join(render_comparison(comparison).split())
     with serving(history) as address:
         window = Window(shared_window.page.context.browser, address)

@@ -113,8 +113,8 @@ def _noise_parts(budget: NoiseBudget) -> Iterator[RenderableType]:
     yield table
     yield styled_text(
         "Share: of the variance of the metric with all samples, epochs and verdicts. Variance: of one sample, of one "
-        "epoch, of one verdict. Intervals: Fieller's, with a jackknife over the samples. ±: 1.96 standard errors. Use "
-        "it to compare rows; `proctor show` prints an asymmetric interval.",
+        "epoch, of one verdict. Intervals: Fieller's method with jackknife standard errors over samples (or clusters). "
+        "±: 1.96 standard errors. Use it to compare rows; `proctor show` prints an asymmetric interval.",
         "dim",
     )
     if budget.paired_half_width is not None:

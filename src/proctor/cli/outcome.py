@@ -125,10 +125,12 @@ def _find_undecided(report: EvalReport, thresholds: Mapping[str, float]) -> dict
 
     threshold, shortfalls = thresholds["pass_rate"], find_shortfalls(report, {"pass_rate": thresholds["pass_rate"]})
     gap = find_worst_gap(report, "pass_rate")
-    lost = gap.lost_passes
-    if not shortfalls or lost is None or not gap.exceeds(DEFAULT_MAX_MISSING) or lost.bounds[1] < threshold:
+    undecided = gap.undecided
+    if not shortfalls or undecided is None or not gap.exceeds(DEFAULT_MAX_MISSING):
         return {}
-    return {"pass_rate": f"{shortfalls[0]}; but {lost.describe()}: rescore the samples"}
+    if not undecided.could_reach(threshold):
+        return {}
+    return {"pass_rate": f"{shortfalls[0]}; but {undecided.describe()}: rescore the samples"}
 
 
 def _find_missing_values(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:

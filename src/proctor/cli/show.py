@@ -107,8 +107,8 @@ def _list_results(
     if as_json:
         cli.print_json(results)
     else:
-        otherwise = "" if results or options["text"] is not None else _describe_outcomes(report, selection)
-        show_results(results, count_epochs(report), sessions=sessions, otherwise=otherwise)
+        hint = "" if results or options["text"] is not None else _describe_outcomes(report, selection)
+        show_results(results, count_epochs(report), sessions=sessions, hint=hint)
 
 
 def _describe_outcomes(report: EvalReport, selection: Mapping[str, Any]) -> str:

@@ -196,13 +196,13 @@ def describe_rules(check: Check, delta: MetricDelta | None, tests: int) -> Itera
         )
     elif check.verdict == "pass" and delta.verdict == "worse":
         yield (
-            f'{check.name} passes, although a comparison says "worse": the difference is not chance, but it is '
-            f"smaller than the margin of {margin}"
+            f'{check.name} passes, although a comparison says "worse": the difference is statistically '
+            f"significant, but smaller than the margin of {margin}"
         )
     elif check.verdict == "inconclusive" and delta.verdict == "worse":
         yield (
-            f'{check.name} is inconclusive, although a comparison says "worse": the difference is not chance, but it '
-            f"may be smaller or larger than the margin of {margin}"
+            f'{check.name} is inconclusive, although a comparison says "worse": the difference is statistically '
+            f"significant, but it may be smaller or larger than the margin of {margin}"
         )
 
 

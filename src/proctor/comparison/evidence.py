@@ -143,7 +143,7 @@ class Evidence:
     def percentage_interval(self, interval: intervals.Interval | None) -> intervals.Interval | None:
         """Return the interval of the difference in percent of the second side, given that of the difference.
 
-        None if a number is negative, or if the second side is 0.
+        None if a number is negative, or if the second side may be 0.
         """
         if interval is None or not self.error or min(min(self.first), min(self.second)) < 0:
             return None

@@ -14,10 +14,10 @@ from proctor.metrics.warnings import (
     warn_constant_judges,
     warn_failed_parts,
     warn_local_judges,
-    warn_lost_passes,
     warn_missing_verdicts,
     warn_ratings,
     warn_repeated_samples,
+    warn_undecided,
 )
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
@@ -63,7 +63,7 @@ def summarize(
         *_no_verdict_warnings(results, run, table),
         *_missing_field_warnings(results, run),
         *warn_missing_verdicts(results, run),
-        *warn_lost_passes(results, run),
+        *warn_undecided(results, run),
         *warn_failed_parts(results, run),
         *warn_ratings(results, run),
         *warn_constant_judges(results, run),

@@ -159,7 +159,7 @@ class RunFinder:
         names = {LATEST, *(name for name, _ in recent)}
         names |= {row[0] for row in self._query("SELECT name FROM baselines")}
         run, at, _ = reference.rpartition("@")
-        if at and (run in names or any(run_id.startswith(run) for _, run_id in recent)):
+        if run and at and (run in names or any(run_id.startswith(run) for _, run_id in recent)):
             what = f"{reference!r} is a configuration of a run, and a whole run is required here"
             raise RunNotFound(what, fix=f"write {run}; `proctor compare` and `proctor show` accept {reference}")
         generated = [run_id for _, run_id in recent if RUN_ID.fullmatch(run_id)]
@@ -167,8 +167,8 @@ class RunFinder:
         likely = get_close_matches(reference, [*sorted(names), *own], n=1)
         # Generated ids of one day are similar, whatever the runs are.
         likely = likely or get_close_matches(reference, generated, n=1, cutoff=SAME_ID)
-        is_gone = not likely and RUN_ID.fullmatch(reference)
-        reason = ": it was deleted, or is in another history" if is_gone else ""
+        has_form_of_id = not likely and RUN_ID.fullmatch(reference)
+        reason = ": it may be mistyped, deleted, or in another history" if has_form_of_id else ""
         raise RunNotFound(f"unknown run {reference!r}{reason}", fix=suggest_name(reference, likely or names))
 
     def baseline(self, name: str) -> RunMetadata:

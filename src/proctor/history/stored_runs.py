@@ -278,9 +278,11 @@ class StoredRuns(run_finder.RunFinder):
         with self._changing() as connection:
             return insert_labels(connection, labels)
 
-    def labels(self, *, run_id: str | None = None, evaluator: str | None = None) -> list[HumanLabel]:
-        """Return the current human labels of a run or an evaluator, oldest first."""
-        conditions = {"runs.run_id": run_id, "labels.evaluator": evaluator}
+    def labels(
+        self, *, run_id: str | None = None, evaluator: str | None = None, name: str | None = None
+    ) -> list[HumanLabel]:
+        """Return the current human labels of a run, of an evaluator, or of the runs with a name, oldest first."""
+        conditions = {"runs.run_id": run_id, "labels.evaluator": evaluator, "runs.name": name}
         chosen = {column: value for column, value in conditions.items() if value is not None}
         where = " AND ".join(f"{column} = ?" for column in chosen) or "1 = 1"
         rows = self._query(

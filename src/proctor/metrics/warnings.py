@@ -229,15 +229,17 @@ def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
                 )
 
 
-class LostPasses(NamedTuple):
-    """Results that passed some evaluators and have no verdict, because others (`evaluators`) gave none.
+class UndecidedResults(NamedTuple):
+    """Results without a verdict, because some `evaluators` gave none and all others passed.
 
-    The pass rate leans low: the same results would be judged, as failures, had they failed.
+    The pass rate is biased downwards: a result that fails another evaluator has a verdict whether or not these judge
+    it, and a result that passes has none. `failed_by_others` counts these failures among all that `failed`.
     """
 
     number: int
     passed: int
     failed: int
+    failed_by_others: int
     evaluators: Mapping[str, int]
 
     @property
@@ -246,23 +248,37 @@ class LostPasses(NamedTuple):
         total = self.passed + self.failed + self.number
         return self.passed / total, (self.passed + self.number) / total
 
+    @property
+    def unbiased_rate(self) -> float:
+        """The pass rate if these results pass as often as those that only `evaluators` could fail; at most the bound.
+
+        An evaluator that never fails does not change the rate, because its verdicts decide nothing.
+        """
+        judged = self.passed + self.failed - self.failed_by_others
+        share = self.passed / judged if judged else 1.0
+        return (self.passed + share * self.number) / (self.passed + self.failed + self.number)
+
+    def could_reach(self, limit: float) -> bool:
+        """True if only the bias may keep the pass rate below a limit."""
+        return self.unbiased_rate >= limit - 1e-9
+
     def describe(self) -> str:
         low, high = (f"{100 * end:.1f}%" for end in self.bounds)
         causes = ", ".join(f"{name} on {count:,}" for name, count in self.evaluators.items())
-        have, their = (
+        results, condition = (
             ("result has", "it passes or fails") if self.number == 1 else ("results have", "they pass or fail")
         )
         return (
-            f"{self.number:,} {have} no verdict although the other evaluators passed (no verdict: {causes}), while "
-            f"{self.failed:,} of the {self.passed + self.failed:,} others failed: the rate leans low and lies between "
-            f"{low} and {high}, depending on whether {their}"
+            f"{self.number:,} {results} no verdict although the other evaluators passed (no verdict: {causes}), while "
+            f"{self.failed:,} of the {self.passed + self.failed:,} others failed: the pass rate is biased downwards "
+            f"and lies between {low} and {high}, depending on whether {condition}"
         )
 
 
-def find_lost_passes(results: Results, run: RunMetadata | None) -> LostPasses | None:
-    """Find the results that passed some evaluators and have no verdict.
+def find_undecided(results: Results, run: RunMetadata | None) -> UndecidedResults | None:
+    """Find the results without a verdict that passed every evaluator that judged them, if they bias the pass rate.
 
-    None if they are at most a tenth, or if no other result failed: then the rate is not too low.
+    None if they are at most a tenth, or if no result failed another evaluator.
     """
     if run is None or len(run.evaluators) < 2:
         return None
@@ -270,22 +286,30 @@ def find_lost_passes(results: Results, run: RunMetadata | None) -> LostPasses | 
     if not MissingVerdicts(column.errors + column.skipped, len(results)).exceeds_limit:
         return None
     figures, silent = results.figures(), (_UNSCORED, _SKIPPED)
-    lost = [
+    # A result that failed any evaluator has a verdict, so these passed all that judged them.
+    undecided = [
         position
         for position, outcome in enumerate(figures.outcomes)
         if outcome in silent and any(marks[position] == _PASSED for marks in figures.marks.values())
     ]
     passed, failed = figures.outcomes.count(_PASSED), figures.outcomes.count(_FAILED)
-    if not failed or not MissingVerdicts(len(lost), passed + failed + len(lost)).exceeds_limit:
+    if not MissingVerdicts(len(undecided), passed + failed + len(undecided)).exceeds_limit:
         return None
-    counts = {name: sum(marks[position] in silent for position in lost) for name, marks in figures.marks.items()}
-    return LostPasses(len(lost), passed, failed, {name: count for name, count in counts.items() if count})
+    counts = {name: sum(marks[position] in silent for position in undecided) for name, marks in figures.marks.items()}
+    others = [marks for name, marks in figures.marks.items() if not counts[name]]
+    failed_by_others = sum(
+        outcome == _FAILED and any(marks[position] == _FAILED for marks in others)
+        for position, outcome in enumerate(figures.outcomes)
+    )
+    evaluators = {name: count for name, count in counts.items() if count}
+    found = UndecidedResults(len(undecided), passed, failed, failed_by_others, evaluators)
+    return found if failed_by_others else None
 
 
-def warn_lost_passes(results: Results, run: RunMetadata) -> Iterator[str]:
-    """Warn about a pass rate that leans low, because only failures are judged where an evaluator gives no verdict."""
-    if (lost := find_lost_passes(results, run)) is not None:
-        yield f"pass_rate: {lost.describe()}"
+def warn_undecided(results: Results, run: RunMetadata) -> Iterator[str]:
+    """Warn about a pass rate with a downward bias, because only failures are judged where an evaluator is silent."""
+    if (undecided := find_undecided(results, run)) is not None:
+        yield f"pass_rate: {undecided.describe()}"
 
 
 # The parameters of evaluators with parts, criteria or several opinions.

@@ -416,8 +416,10 @@ class History(Protocol):
     def add_labels(self, labels: Sequence[HumanLabel]) -> int:
         """Store human labels, each once by its id, and return how many are new."""
 
-    def labels(self, *, run_id: str | None = None, evaluator: str | None = None) -> Sequence[HumanLabel]:
-        """Return the current human labels of a run, of an evaluator, or all; superseded labels are left out."""
+    def labels(
+        self, *, run_id: str | None = None, evaluator: str | None = None, name: str | None = None
+    ) -> Sequence[HumanLabel]:
+        """Return the current human labels of a run, an evaluator, the runs with a name, or all; no superseded ones."""
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
         """Point a baseline to a run; an existing baseline is moved."""

@@ -30,7 +30,8 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     `a` and `b` are means over the `n` samples that have a number on both sides, with epochs averaged first;
     each has its own 95% interval. `absolute` is a - b, `percentage` is relative to b, None if b is 0.
     `interval` is the 95% interval of the difference; None if it cannot be estimated. `percentage_interval` is
-    that of `percentage`, for numbers that are never negative: it allows for the error of b and is at least -100.
+    that of `percentage`, for numbers that are never negative: it allows for the error of b and is at least -100;
+    None if b may be 0.
     `p` is the p-value of the test `method`; `p_adjusted` is corrected (Holm) for all tests of the comparison.
     `effect` is the difference in standard deviations (Hedges' g). `error` is the standard error.
 

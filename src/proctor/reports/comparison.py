@@ -206,7 +206,7 @@ def _list_slice_deltas(slices: ComparedSlices) -> Iterator[tuple[str, MetricDelt
                 yield label, delta, ", opposite of the total" if name in part.reversed else ""
 
 
-def _decides_beyond_interval(delta: MetricDelta) -> bool:
+def _contradicts_interval(delta: MetricDelta) -> bool:
     is_decided = delta.verdict in ("better", "worse", "different")
     return is_decided and delta.interval is not None and delta.interval[0] <= 0 <= delta.interval[1]
 
@@ -220,8 +220,9 @@ def _describe_slices(slices: ComparedSlices) -> str:
         "number of common samples in parentheses",
         f"intervals of the differences at {format_confidence(slices.confidence)}, so that all hold together with 95%",
         f"p corrected for {format_count(slices.tests, 'test')} of all slices (Holm)" if slices.tests > 1 else "",
-        "a verdict beside an interval that includes 0 comes from p: the intervals are wider than the corrected test"
-        if any(_decides_beyond_interval(delta) for _, delta, _ in _list_slice_deltas(slices))
+        "if an interval includes 0 but the verdict is better or worse, the corrected p-value decided: the intervals "
+        "use a stricter correction"
+        if any(_contradicts_interval(delta) for _, delta, _ in _list_slice_deltas(slices))
         else "",
         "numbers in ranges of similar size" if slices.binned else "",
         "a sample with several values is in several slices" if slices.overlapping else "",
@@ -272,13 +273,16 @@ def _format_interval(interval: Interval, kind: Kind, metric: str) -> str:
 
 
 def _format_difference(delta: MetricDelta, separator: str = "\n") -> str:
-    """Return the difference and its interval: in points for rates, in percent of b for other numbers."""
+    """Return the difference and its interval: in points for rates, in percent of b for other numbers.
+
+    A dash says that the difference has an interval, but its percentage has none.
+    """
     if delta.kind == "number" and delta.percentage is not None and delta.b:
         bounds = delta.percentage_interval
-        if bounds is None and delta.interval is not None:
-            bounds = 100 * delta.interval[0] / abs(delta.b), 100 * delta.interval[1] / abs(delta.b)
-        interval = "" if bounds is None else separator + " to ".join(f"{end:+.1f}" for end in bounds)
-        return f"{delta.percentage:+.1f}%{interval}"
+        interval = "" if delta.interval is None else DASH
+        if bounds is not None:
+            interval = " to ".join(f"{end:+.1f}" for end in bounds)
+        return f"{delta.percentage:+.1f}%{separator if interval else ''}{interval}"
     if delta.absolute is None:
         return DASH
     interval = f"{separator}{format_changes(delta.interval, delta.kind, delta.name)}" if delta.interval else ""

@@ -192,18 +192,16 @@ def _describe_configurations(run: RunMetadata, report: EvalReport) -> list[str]:
     ]
 
 
-def show_results(
-    results: Iterable[EvalResult], epochs: int = 1, *, sessions: bool = False, otherwise: str = ""
-) -> None:
+def show_results(results: Iterable[EvalResult], epochs: int = 1, *, sessions: bool = False, hint: str = "") -> None:
     """Print each result of a run with `epochs`, with long values truncated; `sessions` adds the transcripts.
 
-    `otherwise` says which results there are if there are none of these.
+    `hint` says which results there are if there are none of these.
     """
     texts = [
         describe_result(result, epochs) + (f"\n\n{render_transcripts(result)}" if sessions else "")
         for result in results
     ]
-    print("\n\n".join(texts) or f"no such results{otherwise}")
+    print("\n\n".join(texts) or f"no such results{hint}")
 
 
 def describe_result(result: EvalResult, epochs: int = 1) -> str:

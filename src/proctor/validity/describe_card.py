@@ -32,16 +32,7 @@ def list_judges(history: History, run: RunMetadata) -> list[str]:
     A label in a run of another name says nothing about an evaluator that only has the same name.
     """
     rules = {spec.name for spec in run.evaluators if not spec.judges_inside}
-    runs: dict[str, set[str]] = {}
-    for label in history.labels() if rules else ():
-        if label.evaluator in rules:
-            runs.setdefault(label.run_id, set()).add(label.evaluator)
-    labelled = {
-        name
-        for run_id, names in runs.items()
-        if run_id == run.run_id or history.find(run_id).name == run.name
-        for name in names
-    }
+    labelled = {label.evaluator for label in history.labels(name=run.name)} if rules else set()
     return [spec.name for spec in run.evaluators if spec.judges_inside or spec.name in labelled]
 
 

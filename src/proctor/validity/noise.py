@@ -36,7 +36,7 @@ SAMPLES, AGENT, JUDGE = "samples", "agent", "judge"
 # Fewer samples do not show how much samples differ.
 MIN_SAMPLES = 10
 # With fewer samples or clusters, the intervals of the shares contain the true shares in 90 to 98% (make simulations).
-MIN_EXACT_UNITS = 100
+MIN_UNITS_FOR_NOMINAL_COVERAGE = 100
 RESAMPLES, MAX_UNITS = 1_000, 1_000
 # An advice that fewer of the resamples give is not settled by the data.
 MIN_AGREEMENT = 0.8
@@ -361,10 +361,10 @@ def _list_unknown(run: RunMetadata, levels: _Levels, has_judge: bool) -> list[st
 
 def _describe_precision(verdicts: RepeatedVerdicts, levels: _Levels) -> list[str]:
     count = len({verdicts.clusters[sample] for sample in verdicts.samples})
-    if count >= MIN_EXACT_UNITS or (levels.within is None and levels.judge is None):
+    if count >= MIN_UNITS_FOR_NOMINAL_COVERAGE or (levels.within is None and levels.judge is None):
         return []
     units = format_count(count, "sample" if count == len(verdicts.samples) else "cluster")
-    sizes = f"with {units} (fewer than {MIN_EXACT_UNITS})"
+    sizes = f"with {units} (fewer than {MIN_UNITS_FOR_NOMINAL_COVERAGE})"
     return [f"{sizes} the intervals of the shares are approximate: they contain the true share in 90 to 98% of runs"]
 
 

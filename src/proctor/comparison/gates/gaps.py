@@ -1,7 +1,7 @@
 """Keep a gate from passing if it ignores too many samples: unmatched, missing or not judged.
 
 A failed check stays failed: missing samples do not make it better. The exception is a pass rate without the verdicts on
-results that passed some evaluators, which leans low.
+results that passed the other evaluators, which is biased downwards.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import MEAN_SCORE, PASS_RATE, Side, ValuesBySample
 from proctor.metrics.warnings import (
     MAX_MISSING_SHARE,
-    LostPasses,
     MissingVerdicts,
+    UndecidedResults,
     count_skipped,
     describe_rating,
     find_evaluator,
     find_field_part,
     find_highest_rating,
-    find_lost_passes,
+    find_undecided,
     list_partial_results,
 )
 from proctor.records.comparison import Comparison
@@ -48,7 +48,7 @@ class Gap(NamedTuple):
 
     `skipped` counts the missing ones that were skipped; `reason` is the most frequent reason.
     `evaluator` is set if a metric has a number although this evaluator judged nothing, or is not reliable.
-    `lost_passes` are results without a verdict that make a pass rate lean low; `baseline_rate` is that of all samples.
+    `undecided` are results without a verdict that bias a pass rate downwards; `baseline_rate` is that of all samples.
     """
 
     missing: int
@@ -59,7 +59,7 @@ class Gap(NamedTuple):
     reason: str = ""
     evaluator: str = ""
     is_unreliable: bool = False
-    lost_passes: LostPasses | None = None
+    undecided: UndecidedResults | None = None
     baseline_rate: float | None = None
 
     def exceeds(self, limit: float) -> bool:
@@ -149,8 +149,8 @@ def find_gaps(a: Side, b: Side, comparison: Comparison, metric: str) -> Gaps:
         )
     if metric == PASS_RATE and a.results is not None:
         rate = math.fsum(old.numbers.values()) / len(old.numbers) if old.numbers else None
-        lost = find_lost_passes(a.results, a.run)
-        gaps = gaps._replace(run=gaps.run._replace(lost_passes=lost, baseline_rate=rate))
+        undecided = find_undecided(a.results, a.run)
+        gaps = gaps._replace(run=gaps.run._replace(undecided=undecided, baseline_rate=rate))
     unreliable = find_rating_gaps(a, b, metric)
     return Gaps(*(found if found.missing else gap for found, gap in zip(unreliable, gaps, strict=True)))
 
@@ -188,7 +188,7 @@ def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_M
     worst = max(gaps, key=lambda gap: (gap.exceeds(limit), gap.missing / max(1, gap.total)))
     if len(gaps) > 1:
         # Another configuration may fail without any gap.
-        worst = worst._replace(lost_passes=None)
+        worst = worst._replace(undecided=None)
     epochs = 1 if report.metadata is None else report.metadata.options.epochs
     return worst._replace(unit="samples" if epochs == 1 else "trials")
 
@@ -219,7 +219,7 @@ def _find_metric_gap(table: Mapping[str, MetricValue], metric: str, results: Res
         partial,
         skipped=skipped.number,
         reason=skipped.reason,
-        lost_passes=find_lost_passes(results, run) if metric == PASS_RATE else None,
+        undecided=find_undecided(results, run) if metric == PASS_RATE else None,
     )
 
 
@@ -238,17 +238,17 @@ def _find_unused_evaluator(results: Results, run: RunMetadata) -> Gap | None:
 def apply_missing_limit(check: Check, gaps: Gaps, limit: float, baseline: str = "", lowest: float = 0.0) -> Check:
     """Add the number of missing samples to a check; it does not pass if that exceeds the limit.
 
-    A check of a pass rate does not fail if the results that make it lean low could lift it to `lowest`, or in a
-    comparison to the baseline less its margin.
+    A check of a pass rate does not fail if only the bias of undecided results may keep the rate below `lowest`, or in
+    a comparison below the baseline less its margin.
     """
     check = msgspec.structs.replace(check, missing=gaps.run.missing, baseline_missing=gaps.baseline.missing)
-    lost = gaps.run.lost_passes
-    if check.verdict == "fail" and lost is not None and gaps.run.exceeds(limit):
+    undecided = gaps.run.undecided
+    if check.verdict == "fail" and undecided is not None and gaps.run.exceeds(limit):
         if gaps.run.baseline_rate is not None:
             lowest = gaps.run.baseline_rate - (check.margin or 0.0)
-        if lost.bounds[1] >= lowest:
+        if undecided.could_reach(lowest):
             advice = "rescore the samples, or raise --max-missing to count the others only"
-            sentence = f"{check.sentence}{LIMITED}{lost.describe()}: {advice}"
+            sentence = f"{check.sentence}{LIMITED}{undecided.describe()}: {advice}"
             return msgspec.structs.replace(check, verdict="inconclusive", sentence=sentence, more_samples=None)
     sides = ((gaps.run, "this run"), (gaps.baseline, baseline))
     allowed = f"at most {limit:,}" if isinstance(limit, int) else f"at most {100 * limit:g}%"

@@ -261,12 +261,12 @@ def _independent_interval(
 def ratio_interval(
     means: tuple[float, float], errors: tuple[float, float, float], interval: Interval | None
 ) -> Interval | None:
-    """Return the interval of the ratio of two means of numbers that are never negative; None without an interval.
+    """Return the interval of the ratio of two means of numbers that are never negative; None if it has no ends.
 
     `errors` are the standard errors of the first mean, of the second, and of their difference, whose `interval` is
     known. The ratios r are those for which first - r * second may be 0 (Fieller 1954). So the interval contains 1 if
     that of the difference contains 0, allows for the error of the second mean, and does not go below 0. If the second
-    mean may be 0, it counts as exact, because the ratio has no upper end.
+    mean may be 0, the ratio has no upper end.
     """
     first, second = means
     difference, error = first - second, errors[2]
@@ -274,12 +274,14 @@ def ratio_interval(
         return None
     covariance = (errors[0] ** 2 + errors[1] ** 2 - error**2) / 2
 
-    def solve(half_width: float, sign: int) -> float:
+    def solve(half_width: float, sign: int) -> float | None:
         squared = (half_width / error) ** 2
         a, b = second**2 - squared * errors[1] ** 2, first * second - squared * covariance
         c = first**2 - squared * errors[0] ** 2
-        if a <= 0 or b * b < a * c:
-            return max(0.0, (first + sign * half_width) / second)
-        return max(0.0, (b + sign * math.sqrt(b * b - a * c)) / a)
+        discriminant = b * b - a * c
+        if a <= 0 or discriminant < -1e-9 * b * b:
+            return None
+        return max(0.0, (b + sign * math.sqrt(max(0.0, discriminant))) / a)
 
-    return solve(difference - interval[0], -1), solve(interval[1] - difference, 1)
+    low, high = solve(difference - interval[0], -1), solve(interval[1] - difference, 1)
+    return None if low is None or high is None else (low, high)

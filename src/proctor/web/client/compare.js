@@ -115,7 +115,7 @@ function choosePage(runs, a, b, pairs = []) {
       { class: "lead" },
       h("h1", null, "Choose two configurations to compare."),
       links.length
-        ? [h("p", { class: "quiet" }, "The address names no configuration. Compare:"), h("ul", { class: "sentences" }, links), h("p", { class: "quiet" }, "Or choose two others:")]
+        ? [h("p", { class: "quiet" }, "Several configurations match. Choose a comparison:"), h("ul", { class: "sentences" }, links), h("p", { class: "quiet" }, "Or choose two others:")]
         : h("p", { class: "quiet" }, "They can be two configurations of one run, or the same configuration in two runs."),
     ),
     runs.length

@@ -36,14 +36,19 @@ export async function renderLabelPage(address) {
 /** Let the reader choose the run to label. */
 export async function renderLabelChoice() {
   const { runs } = await source.get("runs");
-  const finished = runs.filter((run) => run.finished > 0).slice(0, MAX_CHOICES);
+  const choices = runs.filter((run) => run.finished > 0);
+  const finished = choices.slice(0, MAX_CHOICES);
   const describe = (run) => ` ${formatTime(run.started_at)}, ${formatCount(run.finished, "result")}`;
   const list = finished.map((run) =>
     h("li", null, h("a", { href: makeLink(["label", run.run_id]), dir: "auto" }, run.name), h("span", { class: "quiet" }, describe(run))),
   );
   const empty = emptyState("There are no outputs to label yet.", "", h("pre", { class: "command" }, "proctor demo"), "h1");
-  const lead = h("div", { class: "lead" }, h("h1", null, "Choose a run whose outputs you label."));
-  const element = h("div", { class: "page" }, list.length ? [lead, h("ul", { class: "sentences" }, list)] : empty);
+  const lead = h("div", { class: "lead" }, h("h1", null, "Choose a run to label."));
+  const more =
+    choices.length > MAX_CHOICES
+      ? h("p", { class: "quiet" }, `These are the newest ${MAX_CHOICES} of ${formatCount(choices.length, "run")}. Others: `, h("a", { href: "#/" }, "All runs"))
+      : null;
+  const element = h("div", { class: "page" }, list.length ? [lead, h("ul", { class: "sentences" }, list), more] : empty);
   return { title: "Label", trail: [{ text: "label" }], element };
 }
 
