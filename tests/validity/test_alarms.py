@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from contextlib import chdir
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from benchmarks.simulations.trust import blames, make_report, make_trend
 from proctor.cli.main import run_cli
 from proctor.records.metric import Trend, TrendPoint
 from proctor.validity.alarms import Alarm, find_cause, watch_runs
+from tests.support import run_command
 
 EVAL = """
 name: nightly
@@ -51,7 +51,7 @@ class Nightly:
 
     def run(self, times: int = 1) -> None:
         for _ in range(times):
-            assert run_cli(["run", "eval.yaml", "-q"]) == 0
+            assert run_command("run", "eval.yaml", "-q", cwd=self.folder).returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,7 @@ def five_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (project.folder / "eval.yaml").write_text(EVAL, encoding="utf-8")
     project.write_app()
     project.write_data("q", 30)
-    with chdir(project.folder):
-        project.run(5)
+    project.run(5)
     return project.folder
 
 
