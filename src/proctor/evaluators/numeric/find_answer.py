@@ -170,18 +170,18 @@ def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
 
 def _read_chosen_option(text: str, options: dict[str, str], decimal: Decimal) -> Answer | None:
     """Return the number of the option that a text chooses from its list; None if it does not choose."""
-    is_named, others = True, list[ParsedNumber]()
-    if not options:
+    is_listed, is_named = bool(options), True
+    if not is_listed:
         options, text, is_named = find_option_values(text)
-        # The sentences after the options may state another number.
-        stated = _find_conclusion(" ".join(_SENTENCE_END.split(text)[1:]), decimal).number
-        others = [stated] if stated else []
     label = find_chosen_label(text, list(options), is_named=is_named) if options else ""
     if not label:
         return None
     answer = _read_clause(options.get(label, ""), decimal)
-    if answer and answer.number:
-        return answer._replace(rivals=(*answer.rivals, *(n for n in others if n.value != answer.number.value)))
+    if answer and answer.number and not is_listed:
+        # The sentences after the options may state another number.
+        stated = _find_conclusion(" ".join(_SENTENCE_END.split(text)[1:]), decimal).number
+        if stated and stated.value != answer.number.value:
+            return answer._replace(rivals=(*answer.rivals, stated))
     return answer or Answer(None, missing_reason=f"the output chooses {label}, and the number of {label} is unclear")
 
 
