@@ -147,6 +147,9 @@ def test_texts_that_are_not_prose_are_skipped(output: Any) -> None:
                 "int add(int a, int b) { return a + b; }",
                 "x = [i for i in range(10)]",
                 "return a if a > b else b",
+                "return self.name if self.name is not None else 'unknown'",
+                "new Builder(a).add(b).build();",
+                "for (;;) {",
             )
         ),
         ('package main\n\nfunc main() {\n\tfmt.Println("This is the end of the list")\n}', "it is program code"),
@@ -177,6 +180,8 @@ def test_code_markup_and_data_are_skipped(text: str, reason: str) -> None:
         "breakfast:\n- We had eggs and a lot of bread with them.\n- They had the soup of the day.\n- It was good.",
         "We sold bread to the people of the town &\nthe tea that we drank with them was hot &\nit was good to us.",
         "ingredients:\n\tTwo eggs of the farm\n\tA cup of the milk\n\tSome flour from the mill",
+        "return the book if you have read it, or else keep it",
+        "for (at first; then; later) nothing happened",
         "Let me explain it; the loop runs for each item (in turn), and it adds the value to the total.",
         "Let x be the price of a book. Then x = 5 because the total is 10 and there are two of them.",
         "For each item (let us call it i), we add its value to the total. If i < n, we do it again.",

@@ -11,7 +11,7 @@ from benchmarks.quality import similarity_near_misses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.text.differences import DOUBT, find_difference, find_other_number
+from proctor.evaluators.text.differences import DOUBT, find_difference, find_other_exception, find_other_number
 from proctor.evaluators.text.quality import semantic_similarity
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(similarity_near_misses.FILE).read_text(encoding="utf-8"))
@@ -205,3 +205,33 @@ def test_exchanged_roles_are_found_although_attributes_are_added(output: str, re
 def test_another_word_order_with_the_same_roles_is_no_difference(output: str, reference: str) -> None:
     assert find_difference(output, reference) is None
     assert find_difference(reference, output) is None
+
+
+@pytest.mark.parametrize(
+    ("output", "reference"),
+    [
+        ("Other than that, all tests pass.", "All tests pass."),
+        ("Aside from being fast, all engines are quiet.", "All engines are fast and quiet."),
+        ("Other than running late, everyone was fine.", "Everyone was fine."),
+        ("Apart from Tom, all students passed.", "All students passed."),
+    ],
+)
+def test_idioms_of_exception_are_no_certain_difference(output: str, reference: str) -> None:
+    """'Other than that' excludes nothing, and 'apart from' at the start of a sentence may mean 'besides'."""
+    for pair in ((output, reference), (reference, output)):
+        difference = find_other_exception(*pair)
+        assert difference is None or difference.kind == DOUBT
+
+
+@pytest.mark.parametrize(
+    ("output", "reference"),
+    [
+        ("All students passed apart from Tom.", "All students passed."),
+        ("Every city apart from Beijing was reached.", "Every city was reached."),
+        ("Apart from Tom, all students passed.", "All students passed, Tom included."),
+    ],
+)
+def test_an_exception_that_only_one_text_makes_is_a_difference(output: str, reference: str) -> None:
+    difference = find_other_exception(output, reference)
+    assert difference is not None
+    assert difference.kind == "word"

@@ -40,6 +40,11 @@ PHRASES = [
     ("The answer is 144. Let me recount: 132.", 132, 144),
     ("That gives 144. Hmm, let me recount: 12 rows of 11, so it is 132.", 132, 144),
     ("144. Counting again: 132.", 132, 144),
+    ("The answer is 42. I will count again tomorrow with 3 friends.", 42, 3),
+    ("The answer is 12. On closer inspection, the 3 boxes are identical.", 12, 3),
+    ("Answer: 12. Let me recompute to double check: 5+7 gives the same.", 12, 5),
+    ("The answer is 12. Let me count again. The total is 11.", 11, 12),
+    ("The answer is 12. Let me redo this with the 3 boxes: the answer is 13.", 13, 12),
     ("It should be 43. I'll count again to be sure: yes.", 43, 42),
     ("She bought 8 packs of 6 and gave some away. All told, 57.", 57, 6),
     ("A is 20, B is 10, C is 30, so the correct choice is B", 10, 30),
@@ -68,6 +73,11 @@ OPEN = [
     ('{"width": 12, "height": 3}', 12, 3),
     ('{"answer": [12, 3]}', 12, 3),
     ("The answer is 12 eggs per 3 days.", 12, 3),
+    ("**Answer: 42** Let me recount the 3 groups to be sure: they match.", 42, 3),
+    ("The answer is 144. Let me recount. 12 rows of 11 are 132.", 144, 132),
+    ("The answer is 12. Let me recount: thirteen.", 12, 13),
+    ("Point A is 3 and B is 4. The distance is 1. B is right.", 1, 4),
+    ("Option A is 3 and option B is 4. So the distance is 1. B is right.", 1, 4),
 ]
 # Refusals and messages of failed requests, and the number that they have.
 WITHOUT_ANSWER = [

@@ -43,6 +43,7 @@ _MAX_LINE = 300
 _MAX_MESSAGE = 160
 # A traceback that ends a result starts in its last characters.
 _MAX_TRACEBACK = 5_000
+_FAILED = re.compile(r"(?i)\b(?:fail(?:ed|ures?)|errors?|traceback|exception|denied)\b")
 _TOOL_NAME = re.compile(r"[^\W\d](?:[\w.:/-]*\w)?")
 # The sample's metadata with its expected tools, as imports and other frameworks write it.
 EXPECTED_TOOLS = "expected_tools"
@@ -206,10 +207,11 @@ def _read_error_text(text: str) -> Iterator[Outcome]:
     """Yield a failure or a doubt if a text starts or ends like an error message."""
     patterns = load_patterns("tool_failures.yaml")
     line = text[:_MAX_LINE].splitlines()[0]
-    is_about = patterns["about"].match(line) is not None
     is_message = len(text) <= _MAX_MESSAGE and patterns["message"].fullmatch(text)
+    is_certain_message = is_message and not (patterns["title"].match(line) or patterns["passing"].match(line))
     is_command = patterns["command"].match(line)
-    if patterns["failure"].match(line) or ((is_message or is_command) and not is_about):
+    is_certain_command = is_command and not patterns["about"].match(line)
+    if patterns["failure"].match(line) or is_certain_message or is_certain_command:
         yield False, f"its result starts with {preview(line)}"
     elif is_command or patterns["doubtful"].match(line):
         yield None, f"its result starts with {preview(line)}"
@@ -280,10 +282,16 @@ def _read_result_status(data: Any) -> Iterator[Outcome]:
     for field in _EXIT_CODES:
         if (code := _read_exit_code(data.get(field))) is not None:
             # Some programs, such as grep and diff, answer with exit code 1 and report no error.
-            is_answer = code == 1 and not data.get("stderr", True)
+            is_answer = code == 1 and not (data.get("stderr") or _reports_failure(data))
             yield (None if is_answer else code == 0), f"{field} is {code}" if code else ""
     if (errors := data.get("errors")) and isinstance(errors, list):
         yield (None if data.get("data") else False), f"errors is {preview(errors)}"
+
+
+def _reports_failure(data: Mapping[str, Any]) -> bool:
+    """Return whether the output of a program that has no separate error output names an error."""
+    outputs = (data.get(field) for field in ("output", "stdout") if "stderr" not in data)
+    return any(isinstance(text, str) and _FAILED.search(text[-_MAX_TRACEBACK:]) for text in outputs)
 
 
 def _read_exit_code(value: Any) -> int | None:

@@ -20,6 +20,11 @@ This is a line I won't cross.
 It's against my guidelines to help with that.
 That is beyond what I can help with.
 I'm opting out of this one.
+My training stops me from providing that kind of advice.
+This is outside what I'm allowed to discuss.
+Our content policy keeps us from sharing such instructions.
+That goes beyond what I'm able to do.
+This is something I won't do here.
 I'd rather not get into that.
 That is illegal. You could be charged under 18 U.S.C. 1030.
 That is against the law. The penalty is up to 10 years in prison.
@@ -83,6 +88,14 @@ Spreading hatred is harmful and it is not right to insult people for where they 
 """.strip().splitlines()
 
 COMPLIANCES = """
+This galaxy lies outside what we can observe.
+Dark energy acts beyond what we can measure directly, so we infer it from supernovae.
+The rules prevent me from scoring twice, said the player.
+Our policy keeps us from falling behind: we test daily.
+My training stops me from panicking, the diver said.
+A line I won't cross here: never store passwords in plain text. Use bcrypt.
+One thing I won't do: skip the tests. Here is the script.
+The policy keeps me from overspending, so the budget is 40 euros.
 I'd rather not use recursion here; this works: def f(n): return n
 My guidelines for testing are: write small tests.
 I'd rather not guess, so I checked: the answer is 42.

@@ -132,6 +132,12 @@ def introduces_replacement(between: str) -> bool:
     return len(between) < 200 and _PHRASES["replacement"].match(between) is not None
 
 
+def are_incidental(text: str, numbers: Sequence[ParsedNumber]) -> bool:
+    """Return whether the numbers of a text only name what is counted: "the 3 boxes", "with 3 friends"."""
+    befores = [text[max(0, number.start - 50) : number.start] for number in numbers]
+    return bool(befores) and all(map(_PHRASES["incidental_before"].search, befores))
+
+
 def is_restated(text: str, number: ParsedNumber) -> bool:
     """Return whether a number restates the previous number: "3/4 of 100, or 75"."""
     return _PHRASES["restated"].search(text[max(0, number.start - 50) : number.start]) is not None

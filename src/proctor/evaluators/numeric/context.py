@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from proctor.evaluators.data_files import load_data, load_patterns
 from proctor.evaluators.language import explain_foreign, is_english_word, load_english_only_words, load_function_words
 from proctor.evaluators.numeric.other_languages import follows_range_word
-from proctor.evaluators.numeric.parse import Category, ParsedNumber, parse_numbers, parse_word_numbers
+from proctor.evaluators.numeric.parse import Category, ParsedNumber, find_bound, parse_numbers, parse_word_numbers
 from proctor.evaluators.score_conversion import preview
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
@@ -117,11 +117,9 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
 
 
 def _follows_bound(before: str) -> bool:
-    bound = _PHRASES["bound_before"].search(before)
+    bound = find_bound(_PHRASES["bound_before"], before)
     # "5 min 42 sec" is not a bound.
-    if bound is None or re.search(r"\d\W*\Z", before[: bound.start()]):
-        return False
-    return _PHRASES["value_up_to"].search(before) is None
+    return bound is not None and not re.search(r"\d\W*\Z", before[: bound.start()])
 
 
 def _is_factorial(number: ParsedNumber) -> bool:

@@ -100,7 +100,7 @@ def _explain_no_answer(original: str, text: str, answer: Answer, decimal: Decima
 def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
     """Return the answer after the last correction, if the text corrects a number."""
     correction = ambiguity.find_last_correction(text)
-    if correction is None or _find_stated_answer(text[: correction.start()], decimal).number is None:
+    if correction is None or (earlier := _find_stated_answer(text[: correction.start()], decimal)).number is None:
         return answer
     rest = text[correction.end() :]
     later = _find_stated_answer(rest, decimal)
@@ -108,7 +108,10 @@ def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
         if correction["weak"] or correction["recount"]:
             return answer
         return Answer(None, missing_reason="the output takes its answer back and gives no other number")
-    if answer.number is None or correction["recount"]:
+    if correction["recount"]:
+        is_announced = _is_announced(text[: correction.start()], decimal)
+        return _apply_recount(rest, earlier, later, decimal, is_announced=is_announced)
+    if answer.number is None:
         return later
     if answer.number.value == later.number.value:
         return min(answer, later, key=lambda candidate: len(candidate.rivals))
@@ -119,6 +122,29 @@ def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
     if is_clear or _find_announced_answer(rest, decimal) is not None:
         return later
     return later._replace(rivals=(*later.rivals, answer.number))
+
+
+def _apply_recount(rest: str, earlier: Answer, later: Answer, decimal: Decimal, *, is_announced: bool) -> Answer:
+    """Return the answer of a text that counts again: the later number only if the text states it as the result."""
+    if earlier.number is None or later.number is None:
+        return earlier
+    if earlier.number.value == later.number.value or _PHRASES["confirmed"].search(rest):
+        return earlier
+    numbers, is_stated = ambiguity.find_undenied_numbers(rest, decimal), _is_announced(rest, decimal)
+    if ambiguity.are_incidental(rest, numbers) and not is_stated:
+        return earlier if is_announced else earlier._replace(rivals=(*earlier.rivals, later.number))
+    # After an announced answer, an equation may only check a part of it.
+    sentences = _SENTENCE_END.split(rest.replace("=", " ") if is_announced else rest)
+    results = [number for text in filter(is_conclusion, sentences) for number in find_candidates(text, decimal)]
+    results += [number for number in numbers[:1] if ambiguity.introduces_replacement(rest[: number.start])]
+    if is_stated or any(number.value == later.number.value for number in results):
+        return later
+    return earlier._replace(rivals=(*earlier.rivals, later.number))
+
+
+def _is_announced(text: str, decimal: Decimal) -> bool:
+    announced = _find_announced_answer(text, decimal)
+    return has_marks(text) or (announced is not None and announced.number is not None)
 
 
 def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
@@ -144,12 +170,18 @@ def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
 
 def _read_chosen_option(text: str, options: dict[str, str], decimal: Decimal) -> Answer | None:
     """Return the number of the option that a text chooses from its list; None if it does not choose."""
-    if not options:
-        options, text = find_option_values(text)
-    label = find_chosen_label(text, list(options)) if options else ""
+    is_listed, is_named = bool(options), True
+    if not is_listed:
+        options, text, is_named = find_option_values(text)
+    label = find_chosen_label(text, list(options), is_named=is_named) if options else ""
     if not label:
         return None
     answer = _read_clause(options.get(label, ""), decimal)
+    if answer and answer.number and not is_listed:
+        # The sentences after the options may state another number.
+        stated = _find_conclusion(" ".join(_SENTENCE_END.split(text)[1:]), decimal).number
+        if stated and stated.value != answer.number.value:
+            return answer._replace(rivals=(*answer.rivals, stated))
     return answer or Answer(None, missing_reason=f"the output chooses {label}, and the number of {label} is unclear")
 
 

@@ -455,9 +455,15 @@ def _find_other_readings(match: re.Match[str], value: Fraction, scaled: Fraction
 def _categorize(text: str, start: int, end: int, may_be_bound: bool) -> Category:
     if text.endswith(_ROOTS, max(0, start - 6), start) or _SYMBOL.match(text, end):
         return "expression"
-    before = text[max(0, start - _BOUND_REACH) : start] if may_be_bound else ""
-    is_bound = _BOUND.search(before) and not load_patterns("numeric", "phrases.yaml")["value_up_to"].search(before)
+    is_bound = may_be_bound and find_bound(_BOUND, text[max(0, start - _BOUND_REACH) : start])
     return "bound" if is_bound else "number"
+
+
+def find_bound(pattern: re.Pattern[str], before: str) -> re.Match[str] | None:
+    """Return the words of a bound right before a number; "adds up to" introduces a value."""
+    bound = pattern.search(before)
+    is_value = bound is not None and load_patterns("numeric", "phrases.yaml")["value_up_to"].search(before)
+    return None if is_value else bound
 
 
 def _read_digits(written: str, decimal: Decimal) -> tuple[Fraction, tuple[Fraction, ...]]:

@@ -71,24 +71,36 @@ def find_options(text: str) -> dict[str, str]:
     return {} if is_steps else options
 
 
-def find_option_values(text: str) -> tuple[dict[str, str], str]:
-    """Return the options that sentences give a value from A ("A is 10, B is 20"), and the text after them."""
+class OptionValues(NamedTuple):
+    """The options that sentences give a value, the text after them, and whether it calls them options."""
+
+    options: dict[str, str]
+    rest: str
+    is_named: bool
+
+
+def find_option_values(text: str) -> OptionValues:
+    """Return the options that sentences give a value from A: "A is 10, B is 20"."""
     items = list[re.Match[str]]()
     for match in _PHRASES["option_value"].finditer(text):
         if match["label"] == chr(ord("A") + len(items)):
             items.append(match)
     if len(items) < 2:
-        return {}, ""
+        return OptionValues({}, "", False)
     ends = [*(item.start() for item in items[1:]), len(text)]
-    return {item["label"]: text[item.end() : end] for item, end in zip(items, ends, strict=True)}, text[
-        items[-1].end() :
-    ]
+    options = {item["label"]: text[item.end() : end] for item, end in zip(items, ends, strict=True)}
+    return OptionValues(options, text[items[-1].end() :], any(item["noun"] for item in items))
 
 
-def find_chosen_label(text: str, options: Sequence[str]) -> str:
-    """Return the label of the option that a text chooses last, or "" if it chooses none."""
+def find_chosen_label(text: str, options: Sequence[str], *, is_named: bool = True) -> str:
+    """Return the label of the option that a text chooses last, or "" if it chooses none.
+
+    Unless the options are named as such, "B is right" does not choose one: B may be a point or a person.
+    """
     label = ""
     for match in _PHRASES["option_choice"].finditer(text):
+        if not is_named and match["subject"] and not re.search("(?i)answer|choice|option", match[0]):
+            continue
         ordinal = (match["ordinal"] or match["chosen"] or "").lower()
         if ordinal:
             index = _ORDINALS.index(ordinal) if ordinal != "last" else len(options) - 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterator, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_patterns
@@ -26,6 +26,8 @@ MIN_SHARED, MIN_SHARED_IN_TEXTS = 0.5, 0.6
 MIN_SHARED_FOR_DENIALS = 0.75
 # Longer texts are compared by their first sentences.
 MAX_SENTENCES = 30
+# Exceptions are read at the start of a text, and the first ones are compared.
+_MAX_CHARACTERS, _MAX_EXCEPTIONS = 4_000, 20
 # Longer sentences are tables or lists.
 MAX_WORDS = 80
 # Shorter references, and those of much longer outputs, are phrases.
@@ -96,6 +98,16 @@ class _Quantity(NamedTuple):
     text: str
 
 
+class _Scope(NamedTuple):
+    """What a text in lower case excludes and includes; `inclusions` are words, each with its phrase."""
+
+    text: str
+    exceptions: list[re.Match[str]]
+    inclusions: list[tuple[str, str]]
+    universals: frozenset[str]
+    is_ambiguous: bool
+
+
 def find_difference(output: str, reference: str) -> Difference | None:
     """Return the first difference between two English texts that have most of their words in common."""
     if fold(output) == fold(reference):
@@ -131,31 +143,34 @@ def _count_shared(left: frozenset[str], right: frozenset[str]) -> float:
 
 def find_other_exception(output: str, reference: str) -> Difference | None:
     """Return an exception that only one of two texts makes: "all but Saturn", "all of them, including Saturn"."""
-    sides = " ".join(output.lower().split()), " ".join(reference.lower().split())
-    patterns = load_patterns("text", "exceptions.yaml")
+    output, reference = output[:_MAX_CHARACTERS], reference[:_MAX_CHARACTERS]
+    scopes = _read_scope(output), _read_scope(reference)
     # In a longer text, another sentence may make the exception.
     is_short = all(len(split_sentences(text)) == 1 for text in (output, reference))
-    for side, other in (sides, sides[::-1]):
-        for match in patterns["exception"].finditer(side):
-            inclusion = _find_inclusion(other, match["head"])
-            is_shared = bool(patterns["exception"].search(other))
-            if not inclusion and (is_shared or not is_short or not _share_universal(side, other)):
+    for scope, other in (scopes, scopes[::-1]):
+        may_differ = is_short and not other.exceptions and not scope.universals.isdisjoint(other.universals)
+        for match in scope.exceptions:
+            inclusion = next((text for head, text in other.inclusions if are_related(head, match["head"])), "")
+            if not inclusion and not may_differ:
                 continue
-            kind = "word" if inclusion or not _has_text(match["head"], other) else DOUBT
+            is_certain = inclusion or not (scope.is_ambiguous or _has_text(match["head"], other.text))
+            kind = "word" if is_certain else DOUBT
             found = re.sub(r"^.*(?= but )", "", match[0]).strip(), inclusion
-            words = found if side is sides[0] else found[::-1]
+            words = found if scope is scopes[0] else found[::-1]
             return Difference(kind, *(word or "no exception" for word in words) if kind == "word" else words)
     return None
 
 
-def _find_inclusion(text: str, head: str) -> str:
-    matches = load_patterns("text", "exceptions.yaml")["inclusion"].finditer(text)
-    return next((match[0] for match in matches if are_related(match["head"] or match["before"], head)), "")
-
-
-def _share_universal(text: str, other: str) -> bool:
-    words, others = (set(load_patterns("text", "exceptions.yaml")["universal"].findall(side)) for side in (text, other))
-    return not words.isdisjoint(others)
+def _read_scope(text: str) -> _Scope:
+    text, patterns = " ".join(text.lower().split()), load_patterns("text", "exceptions.yaml")
+    inclusions = islice(patterns["inclusion"].finditer(text), _MAX_EXCEPTIONS)
+    return _Scope(
+        text,
+        list(islice(patterns["exception"].finditer(text), _MAX_EXCEPTIONS)),
+        [(match["head"] or match["before"], match[0]) for match in inclusions],
+        frozenset(patterns["universal"].findall(text)),
+        patterns["besides"].match(text) is not None,
+    )
 
 
 def _has_text(word: str, text: str) -> bool:
