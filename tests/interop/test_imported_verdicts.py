@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor import ConversationTarget, RecordedTarget, contains, evaluate, tool_called
+from proctor import ConversationTarget, RecordedTarget, compare, contains, evaluate, tool_called
 from proctor.interop.formats import read_file
 from proctor.interop.imported import ImportedFile, ImportedRun
 from proctor.interop.run_builder import apply_pass_marks
@@ -225,7 +225,7 @@ LOWER = [
     ("all at the threshold", [(0.5, True)], [0.5]),
     ("a rule of its own", [(0.9, True), (0.8, False), (0.1, False)], [0.9, 0.8, 0.1]),
     ("numbers without a limit", [(30.0, False), (0.2, True)], [0.0, 1.0]),
-    ("more is better, without a limit", [(30.0, True), (0.2, False)], [1.0, 0.2]),
+    ("more is better, without a limit", [(30.0, True), (0.2, False)], [1.0, 0.0]),
 ]
 
 
@@ -245,6 +245,28 @@ def test_a_deepeval_metric_of_which_less_is_better_is_turned(
     (stored,) = store_file(imported, tmp_path / "run.json", None)
     if "limit" not in label:
         assert not any(number.differs for number in stored.numbers)
+
+
+@each_row("scores", [[0.0, 0.0], [0.0, 1.0]])
+def test_a_strict_deepeval_metric_is_turned_in_a_perfect_run_too(tmp_path: Path, scores: list[float]) -> None:
+    """Its threshold is 0, so that 0 passes in both directions; the runs stay comparable."""
+    cases = [
+        deepeval_case({**metric(score, score == 0), "threshold": 0}, name=str(number), success=score == 0)
+        for number, score in enumerate(scores)
+    ]
+    _, run = read(tmp_path, "run.json", deepeval_file(*cases), "deepeval")
+    assert [result.scores["Hallucination"].value for result in run.results] == [1 - score for score in scores]
+
+
+def test_runs_in_which_a_score_decides_or_not_are_not_comparable(tmp_path: Path) -> None:
+    """The numbers of a log show whether a score is graded, so another log may have another rule."""
+    reports = {}
+    for name, values in {"graded": (0.2, 0.4), "decides": (0.0, 1.0)}.items():
+        log = inspect_samples(*({"choice": "C", "closeness": value} for value in values))
+        imported, run = read(tmp_path, f"{name}.json", log, "inspect")
+        _, reports[name] = make_report(imported, run, name, tmp_path / f"{name}.json")
+    comparison = compare(reports["graded"], reports["decides"])
+    assert {delta.verdict for delta in comparison.all_deltas() if delta.name == "pass_rate"} == {"not comparable"}
 
 
 def outcomes(results: tuple[EvalResult, ...]) -> list[str]:

@@ -420,7 +420,7 @@ MIN_REPEATED_SAMPLES = 10
 MAX_CHECKED_SAMPLES = 2_000
 # If repeats leave fewer effective samples than this share, intervals are more than 5% too narrow.
 MIN_EFFECTIVE_SHARE = 0.9
-_REPETITION = "distinct contents (input, expected value and metadata)"
+_REPETITION = "distinct contents (input, expected value and metadata other than row numbers)"
 
 
 def warn_repeated_samples(results: Results, run: RunMetadata) -> Iterator[str]:

@@ -333,7 +333,7 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     def describe_target_change(self, earlier: RunMetadata) -> str:
         """List the functions, constants and files of the target that differ from those of an earlier run.
 
-        It is "" if the target is the same, or if none of them is known to differ.
+        It is "" if the target is the same, or if one of the runs does not list them.
         """
         old, new = earlier.target, self.target
         if (
@@ -342,7 +342,10 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
             or earlier.identity_environment != self.identity_environment
         ):
             return ""
-        return new.describe_change(old)
+        change = new.describe_change(old)
+        if not change and old.parts and new.parts:
+            return "something in the target that has no name, such as an object, a secret or its version, changed"
+        return change
 
     @property
     def planned_length(self) -> int | None:

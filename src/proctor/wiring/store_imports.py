@@ -225,6 +225,9 @@ def _list_evaluators(
     parameters = run.details.get("evaluators", {})
     for name in dict.fromkeys(name for result in results for name in result.scores):
         options = dict(parameters.get(name.removesuffix(" score"), {}) or parameters.get(name, {}))
+        if name in run.graded:
+            # The same score may decide in another run, which is then not comparable.
+            options["passes"] = "with the other scores"
         yield EvaluatorSpec(name, f"{IMPORTED}:{imported.format}", options)
 
 

@@ -201,6 +201,9 @@ def _estimate_more(
     min_samples = z * math.sqrt(2) / abs(distance) - 2
     if not evidence.is_binary:
         min_samples = z * z * ((1 + abs(delta.absolute)) / abs(distance) - 1)
+    elif distance < 0:
+        # McNemar's test of n lost samples has p = 2 / 2^n.
+        min_samples = max(min_samples, 1 + math.log2(family / LEVEL))
     return max(1, math.ceil(min_samples) - evidence.n)
 
 

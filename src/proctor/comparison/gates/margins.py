@@ -54,7 +54,7 @@ class NarrowMargin(NamedTuple):
             (f"--margin {points}%" if is_default else f"--metric {self.metric}={points}%")
             if self.smallest <= MAX_MARGIN
             else "",
-            f"about {format_estimate(self.more)} more samples" if self.more else "",
+            f"about {format_estimate(self.more)} more {'sample' if self.more == 1 else 'samples'}" if self.more else "",
             f"at least {format_estimate(self.samples)} samples for a run that is not better"
             if self.samples and not self.more
             else "",

@@ -38,8 +38,9 @@ MIN_ENCODED_LENGTH = 500
 MAX_ENCODED_PARTS = 5_000_000
 MAX_CONSTANT_PARTS = 10_000
 MAX_CONSTANT_BYTES = 1_000_000
-# A password in a URL, and words that are keys if they have letters and digits.
-_URL_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+# Passwords in URLs and settings, and words that are keys if they have letters and digits.
+_PASSWORD = re.compile(r"(?i)://[^/\s:@]*:[^/\s@]+@|(?:pass(?:word|wd)?|pwd|secret|token|key|pin)[\"']?\s*[=:]")
+_SHORT_SECRET_NAMES = frozenset({"key", "pin", "pass", "pw"})
 _LONG_WORD = re.compile(r"[A-Za-z0-9]{16,}")
 MAX_REPR_LENGTH = 10_000
 MAX_ARRAY_BYTES = 64_000_000
@@ -259,10 +260,15 @@ def encode_plain(obj: Any) -> bytes | None:
 
 def encode_constant(name: str, value: Any) -> bytes | None:
     """Return a constant as JSON; None if it may contain a secret, is large, or is not plain data."""
-    if is_secret_name(name) or _count_parts(value, MAX_CONSTANT_PARTS) is None or not _is_harmless(value):
+    if may_name_secret(name) or _count_parts(value, MAX_CONSTANT_PARTS) is None or not _is_harmless(value):
         return None
     content = encode_plain(value)
     return content if content is not None and len(content) <= MAX_CONSTANT_BYTES else None
+
+
+def may_name_secret(name: str) -> bool:
+    """Return whether a constant or file of this name may be a key or password."""
+    return is_secret_name(name) or name.lower() in _SHORT_SECRET_NAMES
 
 
 def _is_harmless(value: Any) -> bool:
@@ -271,13 +277,13 @@ def _is_harmless(value: Any) -> bool:
     while stack:
         part = stack.pop()
         if type(part) is dict:
-            if not all(type(key) is str and not is_secret_name(key) for key in part):
+            if not all(type(key) is str and not may_name_secret(key) for key in part):
                 return False
             stack.extend(part.values())
         elif type(part) in _COLLECTIONS:
             stack.extend(part)
         elif type(part) is str:
-            if _URL_PASSWORD.search(part) is not None or any(map(_is_mixed, _LONG_WORD.findall(part))):
+            if _PASSWORD.search(part) is not None or any(map(_is_mixed, _LONG_WORD.findall(part))):
                 return False
         elif part is not None and type(part) not in (bool, int, float):
             return False

@@ -84,7 +84,8 @@ def compute_identity(obj: Any) -> Identity:
         walk.visit_all(obj)
     for label, digest in walk.files.digests(walk.uncovered):
         walk.note("file", f"{label} {digest}".encode(errors="backslashreplace"))
-        walk.name_part(f"the file {label}", digest.encode())
+        if not contents.may_name_secret(os.path.splitext(os.path.basename(label))[0]):
+            walk.name_part(f"the file {label}", digest.encode())
     return Identity(f"{SCHEME}:{walk.state.hexdigest()[:16]}", walk.uncovered.phrases(), walk.list_parts())
 
 

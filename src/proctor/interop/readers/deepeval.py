@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.interop.files import damaged_file, decode_json, read_json, read_json_lines, read_table
 from proctor.interop.imported import ImportedFile, ImportedRun
@@ -173,7 +173,7 @@ def _read_test_run(path: Path, document: Mapping[str, Any]) -> ImportedFile:
     ids = _choose_ids(fields, "case", ("input", "scenario", "expectedOutput", "expectedOutcome"))
     warnings = ["trace spans are left out" for case in fields if case.get("trace")]
     directions = _find_directions(fields)
-    warnings += [_describe_direction(name, is_fraction) for name, is_fraction in directions.items()]
+    warnings += [direction.describe(name) for name, direction in directions.items()]
     results = tuple(_read_case(case, sample_id, directions) for case, sample_id in zip(fields, ids, strict=True))
     failed = (item for result in results for item in result.scores.items() if item[1].status == "error")
     warnings += [f"{name}: an error of the metric: {score.reason}" for name, score in failed]
@@ -200,11 +200,25 @@ def _describe_metric(metric: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def _find_directions(cases: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
-    """Return the metrics of which less is better, and whether all their scores are from 0 to 1.
+class _Direction(NamedTuple):
+    """A metric of which less is better, or whose scores are not all from 0 to 1 (`is_fraction` is False)."""
+
+    is_less_better: bool
+    is_fraction: bool
+
+    def describe(self, name: str) -> str:
+        less = "less is better in this file"
+        if self.is_fraction:
+            return f"{name}: {less}, so its scores and their mean are 1 - score"
+        reason = f"{less}, and not all scores" if self.is_less_better else "not all scores"
+        return f"{name}: {reason} are from 0 to 1: a score is 1 if it passed, else 0"
+
+
+def _find_directions(cases: Sequence[Mapping[str, Any]]) -> dict[str, _Direction]:
+    """Return the metrics whose scores are not fractions of which more is better.
 
     A file does not name the direction: Hallucination passed up to its threshold before DeepEval 4.2, and passes from it
-    since. The verdicts show it.
+    since. The verdicts show it. At the threshold 0 (strict mode), only a metric of which less is better can fail.
     """
     verdicts: dict[str, list[tuple[float, float, bool]]] = {}
     for metric in (metric for case in cases for metric in map(as_mapping, as_list(case.get("metricsData")))):
@@ -214,34 +228,31 @@ def _find_directions(cases: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
             continue
         if score is not None and threshold is not None:
             verdicts.setdefault(str(metric.get("name")), []).append((score, threshold, success))
-    return {
-        name: all(0 <= score <= 1 for score, _, _ in group)
+    directions = {
+        name: _Direction(
+            all(success == (score <= threshold) for score, threshold, success in group)
+            and any(threshold == 0 or success != (score >= threshold) for score, threshold, success in group),
+            all(0 <= score <= 1 for score, _, _ in group),
+        )
         for name, group in verdicts.items()
-        if all(success == (score <= threshold) for score, threshold, success in group)
-        and any(success != (score >= threshold) for score, threshold, success in group)
     }
+    return {name: found for name, found in directions.items() if found.is_less_better or not found.is_fraction}
 
 
-def _describe_direction(name: str, is_fraction: bool) -> str:
-    if is_fraction:
-        return f"{name}: less is better in this file, so its scores and their mean are 1 - score"
-    return f"{name}: less is better in this file, and not all scores are from 0 to 1: a score is 1 if it passed, else 0"
-
-
-def _read_totals(document: Mapping[str, Any], directions: Mapping[str, bool]) -> dict[str, float]:
+def _read_totals(document: Mapping[str, Any], directions: Mapping[str, _Direction]) -> dict[str, float]:
     totals = {"passed": document.get("testPassed"), "failed": document.get("testFailed"),
               "judges.cost": document.get("evaluationCost")}  # fmt: skip
     for metric in map(as_mapping, as_list(document.get("metricsScores"))):
         scores = [score for score in as_list(metric.get("scores")) if is_number(score)]
         name = str(metric.get("metric"))
-        if scores and directions.get(name, True):
+        if scores and (name not in directions or directions[name].is_fraction):
             mean = sum(scores) / len(scores)
             totals[f"{name}.mean"] = 1 - mean if name in directions else mean
     numbers = {key: as_number(value) for key, value in totals.items()}
     return {key: number for key, number in numbers.items() if number is not None}
 
 
-def _read_case(case: Mapping[str, Any], sample_id: str, directions: Mapping[str, bool]) -> EvalResult:
+def _read_case(case: Mapping[str, Any], sample_id: str, directions: Mapping[str, _Direction]) -> EvalResult:
     turns = as_list(case.get("turns"))
     metadata = dict(as_mapping(case.get("metadata")))
     for source, key in _CASE_METADATA.items():
@@ -266,7 +277,7 @@ def _read_case(case: Mapping[str, Any], sample_id: str, directions: Mapping[str,
     sessions: dict[str, Session] = {}
     for metric in map(as_mapping, as_list(case.get("metricsData"))):
         name = str(metric.get("name"))
-        scores[name] = _read_score(metric, directions.get(name))
+        scores[name] = _read_score(metric, directions[name].is_fraction if name in directions else None)
         if metric.get("evaluationModel") and is_number(cost := metric.get("evaluationCost")):
             sessions[name] = Session([ModelCall(str(metric["evaluationModel"]), make_usage(cost=cost))])
     result = EvalResult(trial, scores, sessions, skipped="ignore")
