@@ -40,8 +40,8 @@ def test_a_run_of_few_distinct_inputs_has_a_warning() -> None:
     assert warning == (
         "200 samples have only 4 distinct contents (input, expected value and metadata other than row numbers). "
         "Repeats are not independent: intervals are too narrow, and verdicts of comparisons and gates too certain. "
-        "Fix: give the repeats of a sample the same `metadata: {cluster: NAME}`, or keep one of them and repeat it with "
-        "`--epochs N`"
+        "Fix: give the repeats of a sample the same `metadata: {cluster: NAME}`, or keep one of them and repeat it "
+        "with `--epochs N`"
     )
     assert find_warnings(run(repeat(200, 4), epochs=2)) == [warning]
 
