@@ -503,7 +503,7 @@ def test_a_gate_asks_for_the_cards_of_its_own_judges(history: SQLiteHistory) -> 
 
 def test_a_label_of_another_evaluation_makes_no_card(history: SQLiteHistory) -> None:
     """One label of `rule` in a run of another name is nothing to this run; in a run of its name it is, and says so."""
-    data = [Sample("x", "1")]
+    data: list[Sample[str, None]] = [Sample("x", "1")]
     other, earlier, run = (
         evaluate(lambda text: text, data, [judge, rule], name=name, history=history, progress=False).metadata
         for name in ("other", "same", "same")
