@@ -150,10 +150,26 @@ def _apply_recount(rest: str, earlier: Answer, later: Answer, decimal: Decimal, 
     # After an announced answer, an equation may only check a part of it.
     sentences = _SENTENCE_END.split(rest.replace("=", " ") if is_announced else rest)
     results = [number for text in filter(is_conclusion, sentences) for number in find_candidates(text, decimal)]
-    results += [number for number in numbers[:1] if ambiguity.introduces_replacement(rest[: number.start])]
+    results += [number for number in numbers[:1] if _is_recounted(rest, number, earlier.number, is_announced)]
     if is_stated or any(number.value == later.number.value for number in results):
         return later
     return earlier._replace(rivals=(*earlier.rivals, later.number))
+
+
+def _is_recounted(rest: str, number: ParsedNumber, earlier: ParsedNumber, is_announced: bool) -> bool:
+    """Return whether a number replaces an earlier count: "it is 13", "there are 13 birds", but not "3 of them"."""
+    if _PHRASES["part_after"].match(number.after):
+        return False
+    if ambiguity.introduces_replacement(rest[: number.start]):
+        return True
+    things, earlier_things = (_PHRASES["counted_things"].match(other.after) for other in (number, earlier))
+    if things is None or not _PHRASES["count_before"].fullmatch(rest[: number.start]):
+        return False
+    if earlier_things is None:
+        return not things[1] or re.match(rf"\W*{things[1]}\b", earlier.after) is not None
+    # Of things that the first count does not name, a similar number is a correction, and another one a detail.
+    is_similar = abs(number.value - earlier.value) * 2 <= abs(earlier.value)
+    return things[1] in (None, earlier_things[1]) or (not earlier_things[1] and is_similar and not is_announced)
 
 
 def _is_announced(text: str, decimal: Decimal) -> bool:
@@ -171,7 +187,8 @@ def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
     if not may_have_number(text):
         return chosen or Answer(None)
     text = blank_beliefs(text)
-    announced = _find_announced_answer(text, decimal)
+    # If "A: 10" is an option, A does not announce the answer.
+    announced = _find_announced_answer(_PHRASES["letter_label"].sub(" ", text) if chosen or options else text, decimal)
     if chosen and announced and announced.number:
         return announced._replace(rivals=(*announced.rivals, *([chosen.number] if chosen.number else [])))
     if chosen or announced:
