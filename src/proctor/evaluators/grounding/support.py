@@ -50,6 +50,7 @@ from proctor.evaluators.grounding.features import (
     select_near,
     to_value,
 )
+from proctor.evaluators.grounding.periods import find_exchanged_periods
 from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable, is_english_word
 from proctor.evaluators.score_conversion import preview
 from proctor.evaluators.text.relevance import find_cross_encoder
@@ -104,10 +105,9 @@ _HEADING = re.compile(r"^\s*#")
 _MAX_COURTESY_WORDS = 14
 # Sentences that consist only of these words ("Yes, it is", "I do") state nothing.
 _EMPTY_KINDS = ("function", "speaker")
-_MIN_NAME_LETTERS = 3
 _ORDINARY_END = re.compile(r"(?:(?<![suia])s|\w{3}(?:ing|ed|ly))\Z")
 _CONTINUATIONS = frozenset({"but", "that", "because", "however"})
-_PREFIX_LETTERS, _MAX_ACRONYM_LETTERS = 3, 6
+_MIN_NAME_LETTERS, _PREFIX_LETTERS, _MAX_ACRONYM_LETTERS = 3, 3, 6
 
 
 class GroundingScorer:
@@ -582,8 +582,9 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
     clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
     # A passage about something else may have the number.
-    moved_numbers = find_moved_numbers(words, [part.words for part in lookup.passages])
-    clashes += [f"{amount} (not {other})" for amount, other, is_certain in moved_numbers if is_certain]
+    passages = [part.words for part in lookup.passages]
+    clashes += [f"{amount} (not {other})" for amount, other, certain in find_moved_numbers(words, passages) if certain]
+    clashes += find_exchanged_periods(words, [*passages, *near], index.find_words)
     # A negation in a neighbor about something else says nothing about the sentence.
     clashes += find_polarity_changes(words, [*near[:1], *select_near(words, near[1:])])
     exchanges = [*(find_exchanged_roles(words, part) for part in near), find_exchanged_participants(words, near)]
