@@ -202,5 +202,7 @@ def test_a_text_that_is_too_long_for_an_answer_is_skipped() -> None:
     for last_line in ("Answer: 42", "**Final answer:** 42 rooms", "#### 42", r"So \boxed{42}.", "<answer>42</answer>"):
         assert numeric_answer(f"{long}\n{last_line}\n", 42).passed is True
         assert numeric_answer(f"{long}\n{last_line}\n", 43).passed is False
+    for cut_off in (f"{long}\nAnswer: none", f"{long}{'A: 4 ' * 1_000}"):
+        assert numeric_answer(cut_off, 42).status == "skipped"
     assert numeric_answer(f"<think>{long}</think>It is 42.", 42).passed is True
     assert numeric_answer(3, long).status == "error"

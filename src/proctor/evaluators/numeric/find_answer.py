@@ -85,9 +85,11 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
 
 def _find_in_last_line(text: str, decimal: Decimal) -> Answer:
     """Return the answer that the last line of a text marks or labels."""
-    line = text[-_MAX_LAST_LINE:].rstrip().rpartition("\n")[2]
-    if has_marks(line) or _PHRASES["label"].match(line):
-        return find_answer(line, decimal)
+    _, line_end, line = text[-_MAX_LAST_LINE:].rstrip().rpartition("\n")
+    if line_end and (has_marks(line) or _PHRASES["label"].match(line)):
+        answer = find_answer(line, decimal)
+        if answer.number or answer.missing_reason:
+            return answer
     limit = f"more than the {MAX_CHARACTERS:,} in which numeric_answer looks for an answer"
     return Answer(None, missing_reason=f"the output has {len(text):,} characters, {limit}")
 
