@@ -12,7 +12,7 @@ import pytest
 from proctor.evaluators import language, measurements, plain_values, tokenizer
 from proctor.evaluators.formats import catalogue, format_error, json_text
 from proctor.evaluators.grounding import contradictions
-from proctor.evaluators.numeric import ambiguity, find_answer, parse
+from proctor.evaluators.numeric import ambiguity, find_answer, marks, parse
 from proctor.evaluators.safety import bias
 from proctor.evaluators.safety.toxicity import model
 from proctor.evaluators.structural import load_schema
@@ -177,7 +177,7 @@ def test_step_labels_are_blanked_and_numbers_are_not() -> None:
     ],
 )
 def test_marked_answers(text: str) -> None:
-    assert find_answer.find_marked_answers(text) == ["42"]
+    assert marks.find_marked_answers(text) == ["42"]
 
 
 @pytest.mark.parametrize(

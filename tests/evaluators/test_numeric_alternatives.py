@@ -200,3 +200,34 @@ def test_results_under_different_conditions_are_skipped(first: int, second: int)
 )
 def test_a_plain_answer_beside_a_condition_counts(output: str) -> None:
     assert numeric_answer(output, 12).passed is True
+
+
+@each_row(
+    ("text", "expected", "outcome"),
+    [
+        ("I count 12. On closer inspection, there are 13 birds.", 13, True),
+        ("I count 12. On closer inspection, there are 13 birds.", 12, False),
+        ("There are 12 birds. On a second look, I see 13.", 13, True),
+        ("I count 2 r's. Let me recount. There are 3 r's.", 3, True),
+        ("I see 12 birds in the tree. On closer inspection, there are 13 birds.", 12, False),
+        ("I count 12 birds. Let me recount. There are 12 birds.", 12, True),
+        ("The answer is 12. On closer inspection, there are 3 typos in the question.", 12, "skipped"),
+        ("There are 12 cars. On closer inspection, there are 2 red cars.", 12, "skipped"),
+        ("There are 40 people. On closer inspection, there are 30 adults.", 30, "skipped"),
+        ("I count 12. On closer inspection, there are 3 geese.", 3, "skipped"),
+        ("I count 12. On closer inspection, 3 of them are geese.", 12, "skipped"),
+        ("A: 10, B: 20. The correct choice is B.", 20, True),
+        ("A: 10, B: 20. The correct choice is B.", 10, False),
+        ("A: 10\nB: 20\nThe answer is B.", 10, False),
+        ("A: 10, B: 20, C: 30. I choose C.", 30, True),
+        ("A: 10, B: 20. The answer is 20.", 20, True),
+        ("A: 10, B: 20. The answer is 20.", 10, False),
+        ("A: 10, B: 20. The correct choice is C.", 20, "skipped"),
+        ("A: 10, B: 20. The answer is B, 25.", 20, "skipped"),
+        ("Q: How many?\nA: 42", 42, True),
+    ],
+)
+def test_a_new_count_and_a_chosen_option_decide(text: str, expected: int, outcome: Any) -> None:
+    """A second count of the same things replaces the first, and the label A of an option announces no answer."""
+    score = numeric_answer(text, expected)
+    assert (score.passed if score.status == "ok" else score.status) == outcome

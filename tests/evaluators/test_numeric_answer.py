@@ -191,3 +191,18 @@ def test_long_integers_are_exact_and_unfinished_decimals_get_no_verdict(
 ) -> None:
     """Only numbers with decimals have a rounding error."""
     assert numeric_answer(output, expected).passed is passed
+
+
+def test_a_text_that_is_too_long_for_an_answer_is_skipped() -> None:
+    """Of more than 100,000 characters, only a last line that labels or marks the answer is read."""
+    long = "We note that 42 appears. " * 5_000
+    score = numeric_answer(long, 42)
+    assert score.status == "skipped"
+    assert score.reason.startswith("the output has 125,000 characters, more than the 100,000")
+    for last_line in ("Answer: 42", "**Final answer:** 42 rooms", "#### 42", r"So \boxed{42}.", "<answer>42</answer>"):
+        assert numeric_answer(f"{long}\n{last_line}\n", 42).passed is True
+        assert numeric_answer(f"{long}\n{last_line}\n", 43).passed is False
+    for cut_off in (f"{long}\nAnswer: none", f"{long}{'A: 4 ' * 1_000}"):
+        assert numeric_answer(cut_off, 42).status == "skipped"
+    assert numeric_answer(f"<think>{long}</think>It is 42.", 42).passed is True
+    assert numeric_answer(3, long).status == "error"

@@ -221,3 +221,19 @@ def test_a_diff_contains_both_sequences(expected: list[str], actual: list[str]) 
     output = [(line[0], line[2]) for line in lines]
     assert [name for sign, name in output if sign in "- "] == expected
     assert [name for sign, name in output if sign in "+ "] == actual
+
+
+@each_row(
+    ("mode", "expected", "actual", "reason"),
+    [
+        ("in_order", "aa", "a", "a(…) (called once, expected 2 times)"),
+        ("any_order", "aa", "ba", "a(…) (called once, expected 2 times)"),
+        ("in_order", "aaa", "aba", "a(…) (called 2 times, expected 3 times)"),
+        ("in_order", "aab", "ab", "a(…) (called once, expected 2 times)"),
+        ("in_order", "ab", "ba", "b(…) (called, but out of order)"),
+        ("in_order", "ac", "ab", "c(…)"),
+    ],
+)
+def test_a_missing_repetition_is_not_out_of_order(mode: SequenceMode, expected: str, actual: str, reason: str) -> None:
+    """The reason says how often a call is expected if every call of it counts already."""
+    assert held(list(expected), actual, mode=mode).reason.endswith(f"missing: {reason}")

@@ -461,7 +461,7 @@ def test_an_expected_answer_is_no_list_of_tools() -> None:
     for prose in ("Booked Rome.", "42", "Done.", "shipped", "in_transit", "Paris", "yes", ["pay", "Booked Rome."]):
         score = check("", prose, session)
         assert score.status == "skipped", prose
-        assert "is not the name of a called tool, so it may be an answer: write tool_sequence:" in score.reason
+        assert "does not name a called tool, so it may be an answer: write tool_sequence:" in score.reason
         assert "metadata: {expected_tools: [search]}" in score.reason
     for tools, value in (
         ("book trip", 1.0),
@@ -477,9 +477,45 @@ def test_an_expected_answer_is_no_list_of_tools() -> None:
 
 
 @each_row(
+    ("expected", "outcome"),
+    [
+        ("search", True),
+        ("`search`", True),
+        ("search()", True),
+        ("search, open", True),
+        ("search; open", True),
+        ("search -> open", True),
+        ("search → open", True),
+        ("search\nopen", True),
+        ("open -> search", False),
+        ("search, close", False),
+        ("search -> open -> close", False),
+        ("search, search", False),
+        ("close", "skipped"),
+        ("close, delete", "skipped"),
+        ("Paris, France", "skipped"),
+        ("A -> B", "skipped"),
+        ("1, 2", "skipped"),
+        ("I will search, then open it", "skipped"),
+        ("search, because it is open", "skipped"),
+        ("Use search", "skipped"),
+    ],
+)
+def test_a_text_of_tool_names_is_a_list(expected: str, outcome: Any) -> None:
+    """A text passes or fails if it lists names of which one was called; otherwise it may be an answer."""
+    session = Session([ToolCall("search"), ToolCall("open")])
+    score = tool_sequence()("", expected, session)
+    assert (score.passed if score.status == "ok" else score.status) == outcome
+    if outcome != "skipped":
+        # The names in an eval file are always tools.
+        assert tool_sequence(expected)("", None, session).passed is outcome
+
+
+@each_row(
     ("tools", "outcome"),
     [
         (["search", "open"], True),
+        ("search -> open", True),
         (["search", "close"], False),
         ("search;open", True),
         ("search, close", False),

@@ -30,6 +30,7 @@ STARTS = (
 LINE_SIZES, LARGEST_LINE_RATIO = (25, 50, 100, 200), 10.0
 # Whole texts, and the code patterns that read them.
 TEXT_SIZES, LARGEST_TEXT_RATIO = (5_000, 10_000, 20_000), 3.0
+GAP_SIZES = (500, 1_000, 2_000)
 TEXT_PATTERNS = (
     "comment_block",
     "makefile_start",
@@ -58,6 +59,14 @@ def test_a_pattern_needs_bounded_time_for_a_line(file: str, name: str) -> None:
     call = pattern.match if file in FILES[:2] else pattern.search
     slow = {start: _find_slow_units(call, LINE_SIZES, LARGEST_LINE_RATIO, start) for start in STARTS}
     assert {start: units for start, units in slow.items() if units} == {}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("name", ["joined", "disowned_after"])
+def test_a_pattern_around_numbers_reads_long_gaps(name: str) -> None:
+    """A gap of thousands of spaces between two numbers takes no longer than a short one."""
+    pattern = load_patterns("numeric", "phrases.yaml")[name]
+    assert _find_slow_units(pattern.search, GAP_SIZES, LARGEST_TEXT_RATIO) == []
 
 
 @pytest.mark.no_cover

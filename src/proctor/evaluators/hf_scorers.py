@@ -84,7 +84,7 @@ class EntailmentScorer:
 
     async def score(self, output: Any, reference: Sequence[str] = ()) -> Score:
         """Score each sentence by the passage of the context that entails it most."""
-        from proctor.evaluators.grounding.support import find_statement_words
+        from proctor.evaluators.grounding.statements import find_statement_words
 
         details: dict[str, Any] = {"method": METHOD, "model": self._classifier.name}
         text = "\n\n".join(collect_texts(output))

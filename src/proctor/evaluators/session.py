@@ -24,6 +24,7 @@ from proctor.evaluators.tool_calls import (
     SessionLike,
     compare_calls,
     find_prose,
+    format_times,
     get_field,
     parse_expected_calls,
     read_calls,
@@ -58,7 +59,7 @@ def tool_called(name: str) -> SessionCheck:
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         names = [call.name for call in read_calls(session)]
         if name in names:
-            return Score(1.0, True, f"called {_format_times(names.count(name))}")
+            return Score(1.0, True, f"called {format_times(names.count(name))}")
         if UNKNOWN_TOOL in names:
             return Score.skipped(NO_CALL)
         others = f"called: {', '.join(dict.fromkeys(names))}" if names else "no tool was called"
@@ -85,7 +86,7 @@ def tool_not_called(name: str) -> SessionCheck:
             return Score.skipped(NO_CALL)
         if not calls:
             return Score(1.0, True)
-        return Score(0.0, False, f"{name!r} was called {_format_times(len(calls))}: {calls[0]}")
+        return Score(0.0, False, f"{name!r} was called {format_times(len(calls))}: {calls[0]}")
 
     return tag_evaluator(require_session(evaluate), factory=tool_not_called, name=name)
 
@@ -115,7 +116,7 @@ def tool_call_count(name: str | None = None, min_count: int = 0, max_count: int 
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         count = sum(name in (None, call.name) for call in read_calls(session))
-        reason = f"{'a tool' if name is None else repr(name)} was called {_format_times(count)}"
+        reason = f"{'a tool' if name is None else repr(name)} was called {format_times(count)}"
         if count < min_count:
             return Score(0.0, False, f"{reason}, at least {min_count} required", {"count": count})
         if max_count is not None and count > max_count:
@@ -252,7 +253,7 @@ def slice_contains(
 
 
 _NO_TOOL_NAME = (
-    "no tools are listed, and {} {} is not the name of a called tool, so it may be an answer: write tool_sequence: "
+    "no tools are listed, and {} {} does not name a called tool, so it may be an answer: write tool_sequence: "
     "{{expected: [search]}} in the eval file, or metadata: {{expected_tools: [search]}} in the sample"
 )
 
@@ -268,12 +269,13 @@ def tool_sequence(
     """Passes if the expected tools were called; the value is the fraction of them that was called.
 
     `expected` lists names or {name, arguments}; without it, the sample does: `expected_tools` in its metadata, or else
-    its expected value (a list, or its `tools`). A text as expected value is skipped unless it names a called tool,
-    because it may be an answer. `mode` is "in_order" (with other calls between), "any_order", or "exact" (these calls
-    only). With `allow_extra=False` other calls are not allowed; in this case, and with "exact", the value is the
-    fraction of all calls. `arguments` are compared "exact", as a "subset", or not at all ("ignore"); an expected tool
-    without arguments matches any. An expected argument may be a function that accepts or rejects the actual argument;
-    `compare` maps argument names to functions of the actual and the expected value (in a file `module:function`).
+    its expected value (a list, or its `tools`). A text as expected value ("search", "search -> open") is skipped unless
+    it names only tools, and one that was called, because it may be an answer. `mode` is "in_order" (with other calls
+    between), "any_order", or "exact" (these calls only). With `allow_extra=False` other calls are not allowed; in this
+    case, and with "exact", the value is the fraction of all calls. `arguments` are compared "exact", as a "subset", or
+    not at all ("ignore"); an expected tool without arguments matches any. An expected argument may be a function that
+    accepts or rejects the actual argument; `compare` maps argument names to functions of the actual and the expected
+    value (in a file `module:function`).
     `details["diff"]` shows expected against actual calls, line by line.
 
     >>> from proctor.records.session import Session
@@ -331,10 +333,6 @@ def _read_sample_tools(
         return parse_expected_calls(expected)
     except EvaluatorError as error:
         return Score.error(str(error))
-
-
-def _format_times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
 
 
 def _find_custom_events(view: SessionView, name: str) -> tuple[Any, ...]:

@@ -45,6 +45,7 @@ _MAX_MESSAGE = 160
 _MAX_TRACEBACK = 5_000
 _FAILED = re.compile(r"(?i)\b(?:fail(?:ed|ures?)|errors?|traceback|exception|denied)\b")
 _TOOL_NAME = re.compile(r"[^\W\d](?:[\w.:/-]*\w)?")
+_NAME_END = re.compile(r"[;,\n]|->|=>|[→⇒]")
 # The sample's metadata with its expected tools, as imports and other frameworks write it.
 EXPECTED_TOOLS = "expected_tools"
 _EXPECTED_ARGUMENTS = (*_ARGUMENTS, "input_parameters", "inputParameters")
@@ -336,9 +337,11 @@ class SequenceOptions(NamedTuple):
 
 
 def parse_expected_calls(expected: Any) -> list[ExpectedCall]:
-    """Read expected calls from a name, {name, arguments}, a list of these, or {tools: list}."""
+    """Read expected calls from a name, {name, arguments}, a list of these, {tools: list}, or "search -> open"."""
     if isinstance(expected, Mapping) and "tools" in expected:
         expected = expected["tools"]
+    if isinstance(expected, str) and all(map(_TOOL_NAME.fullmatch, names := _split_names(expected))):
+        expected = names or expected
     is_list = isinstance(expected, Sequence) and not isinstance(expected, str | bytes | ExpectedCall)
     items = list(expected) if is_list else [expected]
     problems = [Problem(f"expected[{index}]", error) for index, item in enumerate(items) for error in _check_item(item)]
@@ -355,25 +358,34 @@ def parse_expected_calls(expected: Any) -> list[ExpectedCall]:
 def find_prose(expected: Any, calls: Sequence[RecordedCall]) -> str | None:
     """Return a text among the expected tools that cannot be the name of one, or may be an answer.
 
-    A text alone must be the name of a called tool, or have the two underscores of an MCP tool; in a list, any word may
-    be a tool.
+    A text that is no list must name a called tool, and only tools, or have the two underscores of an MCP tool; in a
+    list, any word may be a tool.
     """
-    items = [expected] if isinstance(expected, str) else expected if isinstance(expected, list | tuple) else []
     called = {call.name for call in calls}
+    if isinstance(expected, str):
+        names = _split_names(expected)
+        is_list = all(map(_TOOL_NAME.fullmatch, names)) and any(name in called or "__" in name for name in names)
+        return None if not expected or expected in called or is_list else expected
+    items = expected if isinstance(expected, list | tuple) else []
     texts = (item for item in items if isinstance(item, str) and item and item not in called)
-    may_be_answer = isinstance(expected, str) and "__" not in expected
-    return next((text for text in texts if may_be_answer or not _TOOL_NAME.fullmatch(text)), None)
+    return next((text for text in texts if not _TOOL_NAME.fullmatch(text)), None)
+
+
+def _split_names(text: str) -> list[str]:
+    """Return the names in a text such as "search, open" or "search -> open()"."""
+    names = (part.strip(" \t`'\"").removesuffix("()") for part in _NAME_END.split(text))
+    return [name for name in names if name]
 
 
 def read_expected_tools(tools: Any) -> Any:
     """Return the expected tools of a sample's metadata in the form of `parse_expected_calls`.
 
-    A text has names, separated by commas or semicolons, or is JSON. A mapping may have its arguments under another
-    name, and what else is known about the call.
+    A text has names, separated by commas, semicolons or arrows, or is JSON. A mapping may have its arguments under
+    another name, and what else is known about the call.
     """
     if isinstance(tools, str):
         is_json = tools.lstrip().startswith(("[", "{"))
-        tools = _decode_tools(tools) if is_json else [name.strip() for name in re.split("[;,]", tools) if name.strip()]
+        tools = _decode_tools(tools) if is_json else _split_names(tools)
     return [_read_tool(tool) for tool in tools] if isinstance(tools, list | tuple) else _read_tool(tools)
 
 
@@ -427,7 +439,7 @@ def compare_calls(expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall
     total = max(len(expected), len(calls)) if options.is_complete else len(expected)
     extra = [call for index, call in enumerate(calls) if index not in pairs.values()]
     missing = [
-        f"{item}{_explain_missing(item, matches[index], extra, options)}"
+        f"{item}{_explain_repetition(index, matches, pairs) or _explain_missing(item, matches[index], extra, options)}"
         for index, item in enumerate(expected)
         if index not in pairs
     ]
@@ -508,6 +520,20 @@ def _match_any_order(matches: MatchTable) -> Pairs:
     for item in range(len(matches)):
         assign(item, set())
     return {item: call for call, item in owners.items()}
+
+
+def format_times(count: int) -> str:
+    """Write how often something happened: "once", "2 times"."""
+    return "once" if count == 1 else f"{count} times"
+
+
+def _explain_repetition(index: int, matches: MatchTable, pairs: Pairs) -> str:
+    """Return how often an expected call was made if only other expected calls use it up; "" otherwise."""
+    calls = {call for call, is_match in enumerate(matches[index]) if is_match}
+    if not calls or not calls <= set(pairs.values()):
+        return ""
+    wanted = sum(any(row[call] for call in calls) for row in matches)
+    return f" (called {format_times(len(calls))}, expected {format_times(wanted)})"
 
 
 def _explain_missing(

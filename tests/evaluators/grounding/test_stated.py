@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.evaluators.grounding.support import find_statement_words
+from proctor.evaluators.grounding.statements import find_statement_words
 from tests.tables import each_row
 
 

@@ -43,7 +43,7 @@ _LOWER = re.compile(
 )
 _MAX_BOUND_WORDS = 5
 # "In 2013, thousand of visitors came."
-_YEAR = re.compile(r"1[5-9][0-9]{2}|20[0-9]{2}")
+YEAR = re.compile(r"1[5-9][0-9]{2}|20[0-9]{2}")
 
 
 class _ExclusiveWords(NamedTuple):
@@ -72,7 +72,7 @@ class _Measure(NamedTuple):
 def _load_exclusive_words() -> _ExclusiveWords:
     data = load_data("grounding", "exclusive.yaml")
     groups: dict[str, tuple[frozenset[str], ...]] = {}
-    for line in (*data["anywhere"], *data["next_to_a_number"]):
+    for line in (*data["anywhere"], *data["periods"], *data["next_to_a_number"]):
         group = frozenset(line.split())
         for word in group:
             groups[word] = (*groups.get(word, ()), group)
@@ -111,7 +111,7 @@ def _find_members(sentence: Sequence[Word]) -> dict[str, Word]:
     for index, word in enumerate(sentence):
         neighbors = sentence[max(0, index - 1) : index + 2]
         follows_number = index > 0 and sentence[index - 1].kind == "number"
-        member = (_get_unit(word) if follows_number else "") or _get_member(word)
+        member = (get_unit(word) if follows_number else "") or _get_member(word)
         if member not in exclusive_words.groups:
             continue
         has_number = any(other.kind == "number" and other is not word for other in neighbors)
@@ -152,19 +152,19 @@ def find_units(sentence: Sequence[Word]) -> set[Word]:
     return {word for _, unit, word in _find_units(sentence) if unit}
 
 
-def _is_number(word: Word) -> bool:
+def is_number(word: Word) -> bool:
     return word.kind == "number" and word.text.lstrip("-")[:1].isdigit()
 
 
 def _find_units(sentence: Sequence[Word]) -> Iterator[tuple[str, str, Word]]:
     """Yield each number, the base form of its unit or "", and the word of the unit or number."""
     for number, word in itertools.zip_longest(sentence, sentence[1:]):
-        if _is_number(number):
-            unit = _get_unit(word) if word else ""
+        if is_number(number):
+            unit = get_unit(word) if word else ""
             yield number.text, unit, word if unit else number
 
 
-def _get_unit(word: Word) -> str:
+def get_unit(word: Word) -> str:
     exclusive_words = _load_exclusive_words()
     text = word.text.lower()
     text = exclusive_words.spellings.get(text) or exclusive_words.spellings.get(text.removesuffix("s")) or text
@@ -282,19 +282,19 @@ def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> 
 
 def _find_measures(sentence: Sequence[Word]) -> Iterator[_Measure]:
     for index, word in enumerate(sentence):
-        if not _is_number(word):
+        if not is_number(word):
             continue
         before = "".join(f" {item.text}" for item in sentence[max(0, index - _MAX_BOUND_WORDS) : index])
         before = _CURRENCY.sub("", before)
         upper, lower = _UPPER.search(before), _LOWER.search(before)
         bound = upper or lower
-        magnitude = _get_magnitude(sentence, index)
+        magnitude = get_magnitude(sentence, index)
         yield _Measure(word.text, magnitude, bound[0].strip() if bound else "", upper is not None)
 
 
-def _get_magnitude(sentence: Sequence[Word], index: int) -> str:
+def get_magnitude(sentence: Sequence[Word], index: int) -> str:
     """Return the magnitude after a number; in "5 to 6 million" both numbers have it."""
-    if _YEAR.fullmatch(sentence[index].text):
+    if YEAR.fullmatch(sentence[index].text):
         return ""
     following = [word.text for word in sentence[index + 1 : index + 4]]
     if following[:1] and following[0] in _MAGNITUDES:
@@ -354,11 +354,11 @@ def find_exchanged_numbers(sentence: Sequence[Word], passages: Sequence[Sequence
                 if units[left] != units[right] and (count == 1 or (units[left] and units[right])):
                     continue
                 # A year may move to the start of its sentence; it never changes places with a count.
-                if (_YEAR.fullmatch(left) is None) != (_YEAR.fullmatch(right) is None):
+                if (YEAR.fullmatch(left) is None) != (YEAR.fullmatch(right) is None):
                     continue
                 own, theirs = _separate(nouns[left], nouns[right]), _separate(others[left], others[right])
                 same, crossed = (
-                    [_are_same(a, b) for a, b in zip(own, other, strict=True)] for other in (theirs, theirs[::-1])
+                    [are_same(a, b) for a, b in zip(own, other, strict=True)] for other in (theirs, theirs[::-1])
                 )
                 if all(same):
                     return []
@@ -371,8 +371,8 @@ def find_exchanged_numbers(sentence: Sequence[Word], passages: Sequence[Sequence
 
 def _separate(left: Sequence[str], right: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words of each side that the other does not have."""
-    return [word for word in left if not _are_same([word], right)], [
-        word for word in right if not _are_same([word], left)
+    return [word for word in left if not are_same([word], right)], [
+        word for word in right if not are_same([word], left)
     ]
 
 
@@ -381,7 +381,7 @@ def _list_number_nouns(sentence: Sequence[Word], count: int) -> tuple[dict[str, 
 
     Of one word before it, the first after the number before; of several, the last.
     """
-    places = [index for index, word in enumerate(sentence) if _is_number(word)]
+    places = [index for index, word in enumerate(sentence) if is_number(word)]
     counts = Counter(sentence[place].text for place in places)
     after, before = dict[str, list[str]](), dict[str, list[str]]()
     for start, place, end in zip([-1, *places], places, [*places[1:], len(sentence)], strict=False):
@@ -416,10 +416,10 @@ def find_moved_numbers(sentence: Sequence[Word], context: Sequence[Sequence[Word
     amounts = [amount for passage in context for amount in _find_amounts(passage)]
     for number, things, unit, _ in _find_amounts(sentence):
         homes = [amount for amount in amounts if amount.number == number]
-        rivals = [item for item in amounts if item.number not in numbers and _are_same(item.things, things)]
+        rivals = [item for item in amounts if item.number not in numbers and are_same(item.things, things)]
         if not things or not homes or not rivals:
             continue
-        if any(not home.things or _are_same(home.things, things) for home in homes):
+        if any(not home.things or are_same(home.things, things) for home in homes):
             continue
         stated = texts.difference(*(item.part for item in rivals), things)
         is_certain = bool(unit) and all(home.unit for home in homes)
@@ -439,22 +439,22 @@ class _Amount(NamedTuple):
 
 def _find_amounts(sentence: Sequence[Word]) -> Iterator[_Amount]:
     """Yield each number that is no year. A passage with one number is about it; of others, the start is shared."""
-    places = [index for index, word in enumerate(sentence) if _is_number(word) and not _YEAR.fullmatch(word.text)]
+    places = [index for index, word in enumerate(sentence) if is_number(word) and not YEAR.fullmatch(word.text)]
     for place, end in zip(places, [*places[1:], len(sentence)], strict=False):
         following = list(itertools.takewhile(lambda word: word.kind == "content", sentence[place + 1 : end]))
-        unit = next(filter(None, map(_get_unit, sentence[place + 1 : place + 2])), "")
+        unit = next(filter(None, map(get_unit, sentence[place + 1 : place + 2])), "")
         unit = unit or next((word.text for word in following[:1] if word.text == "percent"), "")
         part = sentence[place + 1 : end] if len(places) > 1 else sentence
         things = [unit] if unit else [word.text for word in following]
         yield _Amount(sentence[place].text, things, unit, frozenset(word.text for word in part))
 
 
-def _are_same(left: Sequence[str], right: Sequence[str]) -> bool:
+def are_same(left: Sequence[str], right: Sequence[str]) -> bool:
     return any(are_related(word, other) for word in left for other in right)
 
 
 def _is_noun(word: Word) -> bool:
-    return word.kind in ("content", "name") and word.text not in _MAGNITUDES and not _get_unit(word)
+    return word.kind in ("content", "name") and word.text not in _MAGNITUDES and not get_unit(word)
 
 
 def find_operands(number: Word, context: Sequence[Word], unit: str = "") -> tuple[str, str] | None:
@@ -462,11 +462,11 @@ def find_operands(number: Word, context: Sequence[Word], unit: str = "") -> tupl
 
     Two years have a difference if the unit of the number is a year; otherwise years are left out.
     """
-    if not _is_number(number) or _YEAR.fullmatch(number.text) or not _PLAIN.fullmatch(number.text):
+    if not is_number(number) or YEAR.fullmatch(number.text) or not _PLAIN.fullmatch(number.text):
         return None
     is_span, target = unit in ("year", "years"), Fraction(number.text)
     texts = dict.fromkeys(
-        word.text for word in context if _is_number(word) and (is_span or not _YEAR.fullmatch(word.text))
+        word.text for word in context if is_number(word) and (is_span or not YEAR.fullmatch(word.text))
     )
     values = {text: Fraction(text) for text in itertools.islice(texts, _MAX_OPERANDS) if _PLAIN.fullmatch(text)}
     for factor in dict.fromkeys(word.text for word in context if word.text in _FACTORS):

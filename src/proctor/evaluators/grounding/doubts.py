@@ -5,6 +5,7 @@ Nothing here is certain: other words may say the same. A sentence with a doubt g
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise, permutations
@@ -24,7 +25,11 @@ _MEANINGFUL = ("content", "name", "number")
 _MIN_REST = 0.7
 # A longer passage is a list.
 _MAX_PARTS = 12
-_PART_END = re.compile(r"[,;]\s|\s(?=(?:and|but|while|whereas)\s)")
+
+
+@functools.cache
+def _compile_part_end() -> re.Pattern[str]:
+    return re.compile(rf"[,;]\s|\s(?=(?:{'|'.join(sorted(load_roles()['parting']))})\s)")
 
 
 def find_doubts(
@@ -89,7 +94,7 @@ def find_mixed_fact(words: Sequence[Word], passages: Iterable[str]) -> tuple[str
     """
     names, numbers = ({word.text for word in words if word.kind == kind} for kind in ("name", "number"))
     for passage in passages if names and numbers else ():
-        parts = [split_words(part) for part in _PART_END.split(join_split_numbers(passage))]
+        parts = [split_words(part) for part in _compile_part_end().split(join_split_numbers(passage))]
         if len(parts) > _MAX_PARTS:
             continue
         pairs = [[{word.text for word in part if word.kind == kind} for kind in ("name", "number")] for part in parts]

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from proctor.evaluators.embeddings import UNRELATED_WORDS, TextEmbedder, VectorSimilarity, run_off_loop
-from proctor.evaluators.grounding.clauses import find_added_clause, remove_silence
+from proctor.evaluators.grounding.clauses import find_added_clause
 from proctor.evaluators.grounding.contradictions import (
     are_converse,
     find_changed_measures,
@@ -50,19 +50,12 @@ from proctor.evaluators.grounding.features import (
     select_near,
     to_value,
 )
-from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable, is_english_word
+from proctor.evaluators.grounding.periods import find_exchanged_periods
+from proctor.evaluators.grounding.statements import find_statement_words, mark_names
+from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable
 from proctor.evaluators.score_conversion import preview
 from proctor.evaluators.text.relevance import find_cross_encoder
-from proctor.evaluators.tokenizer import (
-    Word,
-    WordKind,
-    are_related,
-    collect_texts,
-    fold_case,
-    load_english,
-    split_sentences,
-    split_words,
-)
+from proctor.evaluators.tokenizer import Word, WordKind, are_related, collect_texts, split_sentences, split_words
 from proctor.models.cross_encoder import CrossEncoder
 from proctor.records.score import Score
 
@@ -96,17 +89,7 @@ MIN_LONG_OVERLAP, MIN_JOINT_OVERLAP, MIN_NAME_OVERLAP = 0.7, 0.8, 0.9
 # Keeps a sentence with a changed fact below the default threshold.
 CHANGED_FACTOR = 0.49
 
-# [1], [2, 3], [4-6], [^1], 【1】, and superscript digits.
-_CITATION = re.compile(r"\[\^?[0-9]{1,3}(?:\s*[,;–-]\s*[0-9]{1,3})*\]|【[^】]*】|[⁰¹²³⁴-⁹]+")
-_LIST_NUMBER = re.compile(r"^\W*\(?[0-9]{1,2}[.)]\s+(?=\S)")
 _RANGE_END = re.compile(r"(?<=[0-9]{4}[–/-])[0-9]{2}(?![0-9])")
-_HEADING = re.compile(r"^\s*#")
-_MAX_COURTESY_WORDS = 14
-# Sentences that consist only of these words ("Yes, it is", "I do") state nothing.
-_EMPTY_KINDS = ("function", "speaker")
-_MIN_NAME_LETTERS = 3
-_ORDINARY_END = re.compile(r"(?:(?<![suia])s|\w{3}(?:ing|ed|ly))\Z")
-_CONTINUATIONS = frozenset({"but", "that", "because", "however"})
 _PREFIX_LETTERS, _MAX_ACRONYM_LETTERS = 3, 6
 
 
@@ -210,57 +193,12 @@ class Grounding(NamedTuple):
         return reason
 
 
-def find_statement_words(sentence: str) -> list[Word]:
-    """Return the words of a sentence, or none if it states nothing."""
-    statement = _LIST_NUMBER.sub("", _CITATION.sub(" ", sentence))
-    statement = remove_silence(_compile_openings().sub("", statement))
-    words = split_words(statement)
-    if _is_courtesy(statement, words) or all(word.kind in _EMPTY_KINDS for word in words):
-        return []
-    if _HEADING.match(sentence) or sentence.isupper():
-        # Capitals in headings do not mark names.
-        return [word._replace(kind="content") if word.kind == "name" else word for word in words]
-    return _mark_names(words)
-
-
-def _mark_names(words: list[Word]) -> list[Word]:
-    """Mark the names that start a sentence."""
-    return [word._replace(kind="name") if _is_name(word) else word for word in words]
-
-
-def _is_name(word: Word) -> bool:
-    """Return True for a capitalized word at the start that is not an ordinary English word."""
-    if word.kind != "content" or not word.original[0].isupper() or len(word.text) < _MIN_NAME_LETTERS:
-        return False
-    if word.text in load_english().proper_names:
-        return True
-    # A rare plural or verb form is not a name: "Felines", "Ferreting".
-    return _ORDINARY_END.search(word.text) is None and not is_english_word(word.text)
-
-
-def _is_courtesy(sentence: str, words: list[Word]) -> bool:
-    if len(words) > _MAX_COURTESY_WORDS or any(
-        word.kind in ("name", "number") or word.text in _CONTINUATIONS for word in words
-    ):
-        return False
-    plain = fold_case(sentence).replace("’", "'").replace(" n't", "n't")
-    start = " ".join([*re.findall(r"[^\W_]+", plain), ""])
-    return any(start.startswith(f"{phrase} ") for phrase in load_english().courtesies)
-
-
-@functools.cache
-def _compile_openings() -> re.Pattern[str]:
-    alternatives = "|".join(phrase.replace(" ", r"[\s'’]+") for phrase in load_english().openings)
-    punctuation = r"(?:[,.!:;–—-]+\s*|$|(?=but\b))(?:but\b)?"
-    return re.compile(rf"^\W*(?:(?:{alternatives})\s*{punctuation}\s*)+", re.IGNORECASE)
-
-
 class Passage:
     """One sentence of the context."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.words = _mark_names(split_words(text))
+        self.words = mark_names(split_words(text))
         self.length = len(text.split())
 
     @functools.cached_property
@@ -582,8 +520,9 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
     clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
     # A passage about something else may have the number.
-    moved_numbers = find_moved_numbers(words, [part.words for part in lookup.passages])
-    clashes += [f"{amount} (not {other})" for amount, other, is_certain in moved_numbers if is_certain]
+    passages = [part.words for part in lookup.passages]
+    clashes += [f"{amount} (not {other})" for amount, other, certain in find_moved_numbers(words, passages) if certain]
+    clashes += find_exchanged_periods(words, [*passages, *near], index.find_words)
     # A negation in a neighbor about something else says nothing about the sentence.
     clashes += find_polarity_changes(words, [*near[:1], *select_near(words, near[1:])])
     exchanges = [*(find_exchanged_roles(words, part) for part in near), find_exchanged_participants(words, near)]

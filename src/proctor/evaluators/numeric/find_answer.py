@@ -10,16 +10,17 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.numeric import ambiguity
 from proctor.evaluators.numeric.ambiguity import Answer, find_assigned_numbers, find_candidates, pick_after_equals
 from proctor.evaluators.numeric.context import check_context
+from proctor.evaluators.numeric.marks import find_marked_answers, has_marks
 from proctor.evaluators.numeric.other_languages import is_range
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
+    may_have_number,
     parse_leading_word_number,
     parse_numbers,
     parse_word_numbers,
@@ -47,19 +48,23 @@ _PHRASES = load_patterns("numeric", "phrases.yaml")
 _SENTENCE_END = _PHRASES["sentence_end"]
 # A text may have thousands of announcements; only the last ones are compared.
 _MAX_ANNOUNCEMENTS = 20
+# A longer text is not one answer; reading it would take seconds.
+MAX_CHARACTERS = 100_000
+_MAX_LAST_LINE = 2_000
 _DIGITS = re.compile(r"\d[\d.,]*(?<=\d)")
-_ANSWER_KEYS = ("answer_key", "result_key", "value_key")
 
 
 def find_answer(text: str, decimal: Decimal = ".") -> Answer:
     r"""Return the number that a text states as its answer, with other possible readings.
 
     A number after a correction ("Wait, it should be 43") replaces the earlier number; a number that its clause denies
-    ("42 is wrong") is not an answer.
+    ("42 is wrong") is not an answer. Of a text that is too long, only a last line that marks the answer is read.
     """
     thinking_end = max(_PHRASES["thinking_end"].finditer(text), key=lambda match: match.start(), default=None)
     if thinking_end and re.search(r"\w", text[thinking_end.end() :]):
         text = text[thinking_end.end() :]
+    if len(text) > MAX_CHARACTERS:
+        return _find_in_last_line(text, decimal)
     original, text = text, simplify_notation(remove_struck_text(text), decimal)
     if "<<" in text:
         text = _PHRASES["calculator_note"].sub("", text)
@@ -78,6 +83,17 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
     return answer._replace(others=others)
 
 
+def _find_in_last_line(text: str, decimal: Decimal) -> Answer:
+    """Return the answer that the last line of a text marks or labels."""
+    _, line_end, line = text[-_MAX_LAST_LINE:].rstrip().rpartition("\n")
+    if line_end and (has_marks(line) or _PHRASES["label"].match(line)):
+        answer = find_answer(line, decimal)
+        if answer.number or answer.missing_reason:
+            return answer
+    limit = f"more than the {MAX_CHARACTERS:,} in which numeric_answer looks for an answer"
+    return Answer(None, missing_reason=f"the output has {len(text):,} characters, {limit}")
+
+
 def _find_conditional_results(text: str, number: ParsedNumber, decimal: Decimal) -> Iterator[ParsedNumber]:
     """Yield the results that a text gives under another condition than that of its answer."""
     for match in _PHRASES["conditional_results"].finditer(text.lower()):
@@ -88,7 +104,7 @@ def _find_conditional_results(text: str, number: ParsedNumber, decimal: Decimal)
 
 def _explain_no_answer(original: str, text: str, answer: Answer, decimal: Decimal) -> Answer:
     """Add why a text that has numbers gives no answer."""
-    if reason := ambiguity.explain_denied_number(text, decimal):
+    if may_have_number(text) and (reason := ambiguity.explain_denied_number(text, decimal)):
         return answer._replace(missing_reason=reason)
     if not re.search(r"\d", text) and re.search(r"\d", original):
         return answer._replace(missing_reason="the output crosses out its number and gives no other")
@@ -99,7 +115,7 @@ def _explain_no_answer(original: str, text: str, answer: Answer, decimal: Decima
 
 def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
     """Return the answer after the last correction, if the text corrects a number."""
-    correction = ambiguity.find_last_correction(text)
+    correction = ambiguity.find_last_correction(text) if may_have_number(text) else None
     if correction is None or (earlier := _find_stated_answer(text[: correction.start()], decimal)).number is None:
         return answer
     rest = text[correction.end() :]
@@ -136,10 +152,26 @@ def _apply_recount(rest: str, earlier: Answer, later: Answer, decimal: Decimal, 
     # After an announced answer, an equation may only check a part of it.
     sentences = _SENTENCE_END.split(rest.replace("=", " ") if is_announced else rest)
     results = [number for text in filter(is_conclusion, sentences) for number in find_candidates(text, decimal)]
-    results += [number for number in numbers[:1] if ambiguity.introduces_replacement(rest[: number.start])]
+    results += [number for number in numbers[:1] if _is_recounted(rest, number, earlier.number, is_announced)]
     if is_stated or any(number.value == later.number.value for number in results):
         return later
     return earlier._replace(rivals=(*earlier.rivals, later.number))
+
+
+def _is_recounted(rest: str, number: ParsedNumber, earlier: ParsedNumber, is_announced: bool) -> bool:
+    """Return whether a number replaces an earlier count: "it is 13", "there are 13 birds", but not "3 of them"."""
+    if _PHRASES["part_after"].match(number.after):
+        return False
+    if ambiguity.introduces_replacement(rest[: number.start]):
+        return True
+    things, earlier_things = (_PHRASES["counted_things"].match(other.after) for other in (number, earlier))
+    if things is None or not _PHRASES["count_before"].fullmatch(rest[: number.start]):
+        return False
+    if earlier_things is None:
+        return not things[1] or re.match(rf"\W*{things[1]}\b", earlier.after) is not None
+    # Of things that the first count does not name, a similar number is a correction, and another one a detail.
+    is_similar = abs(number.value - earlier.value) * 2 <= abs(earlier.value)
+    return things[1] in (None, earlier_things[1]) or (not earlier_things[1] and is_similar and not is_announced)
 
 
 def _is_announced(text: str, decimal: Decimal) -> bool:
@@ -154,8 +186,11 @@ def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
     if has_marks(text):
         marked = _read_marks(text, decimal)
         return chosen if chosen and marked.number is None else marked
+    if not may_have_number(text):
+        return chosen or Answer(None)
     text = blank_beliefs(text)
-    announced = _find_announced_answer(text, decimal)
+    # If "A: 10" is an option, A does not announce the answer.
+    announced = _find_announced_answer(_PHRASES["letter_label"].sub(" ", text) if chosen or options else text, decimal)
     if chosen and announced and announced.number:
         return announced._replace(rivals=(*announced.rivals, *([chosen.number] if chosen.number else [])))
     if chosen or announced:
@@ -524,34 +559,6 @@ def _fills_line(sentence: str, numbers: Sequence[ParsedNumber]) -> bool:
     return not re.search(r"\w", before) and _PHRASES["line_rest"].match(after.strip(" .") + " ") is not None
 
 
-class _Mark(NamedTuple):
-    content: str
-    start: int
-    end: int
-
-
-def find_marked_answers(text: str) -> list[str]:
-    r"""Return the contents of the strongest kind of mark in a text, in order.
-
-    Answers quoted from someone else, or rejected by the text, do not count.
-    """
-    if boxes := _find_boxes(text):
-        return _drop_quoted(text, boxes)
-    if "####" in text:
-        return [text.split("####")[-1].lstrip().partition("\n")[0]]
-    tags = _PHRASES["answer_tag"].finditer(text)
-    if marks := [_Mark(match["content"], *match.span()) for match in tags]:
-        return _drop_quoted(text, marks)
-    return _find_keys(text)
-
-
-def has_marks(text: str) -> bool:
-    """Return whether a text marks an answer, including a quoted one."""
-    if "####" in text or _PHRASES["boxed"].search(text) or _PHRASES["answer_tag"].search(text):
-        return True
-    return bool(_find_keys(text))
-
-
 def explain_missing_answer(text: str) -> str:
     """Explain why a text without marks has no answer: a refusal or a failed request; "" otherwise."""
     if _PHRASES["refusal"].search(text):
@@ -561,38 +568,3 @@ def explain_missing_answer(text: str) -> str:
     if _PHRASES["request_error"].search(text) or _PHRASES["not_found"].search(text):
         return "the output is the message of a failed request"
     return ""
-
-
-def _find_boxes(text: str) -> list[_Mark]:
-    """Return every box up to its closing brace, so that nested boxes count once."""
-    boxes = []
-    position = 0
-    while (match := _PHRASES["boxed"].search(text, position)) is not None:
-        position = _find_closing_brace(text, match.end())
-        boxes.append(_Mark(text[match.end() : position], match.start(), position + 1))
-    return boxes
-
-
-def _find_closing_brace(text: str, start: int) -> int:
-    depth = 1
-    for position in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[position], 0)
-        if not depth:
-            return position
-    return len(text)
-
-
-def _drop_quoted(text: str, marks: list[_Mark]) -> list[str]:
-    return [
-        mark.content
-        for mark in marks
-        if not _PHRASES["quoted_answer"].search(text[max(0, mark.start - 100) : mark.start])
-        and not _PHRASES["rejected"].match(text, mark.end)
-    ]
-
-
-def _find_keys(text: str) -> list[str]:
-    if ":" not in text or not ('"' in text or "'" in text):
-        return []
-    by_key = ([match["content"].strip("\"'") for match in _PHRASES[key].finditer(text)] for key in _ANSWER_KEYS)
-    return next(filter(None, by_key), [])

@@ -220,6 +220,8 @@ def _find_word_for(text: str, expected: Fraction) -> re.Match[str] | None:
 
 
 def _is_within(value: Fraction, expected: Fraction, tolerance: Fraction) -> bool:
+    if value.denominator == expected.denominator == 1:
+        return abs(value.numerator - expected.numerator) <= tolerance
     # In a text, 0.30000000000000004 is not 0.3, but 4.666666666666667 is 14/3.
     is_rounded = _may_be_rounded(value) and _may_be_rounded(expected)
     reach = max(tolerance, FLOAT_ROUNDING * abs(expected)) if is_rounded else tolerance

@@ -73,6 +73,14 @@ _LONE_DECIMALS = re.compile(rf"point(?P<decimals>(?:\s+{_DIGIT_WORD})+)[\s.!*_\"
 _POINT_BEFORE = re.compile(r"\bpoint\s+\Z", re.IGNORECASE)
 
 
+_ANY_NUMBER = re.compile(rf"\d|\b(?:{_WORD}|{_PART}|halves|point)", re.IGNORECASE)
+
+
+def may_have_number(text: str) -> bool:
+    """Return whether a text has a digit or a number word; most longer texts without an answer have none."""
+    return _ANY_NUMBER.search(text) is not None
+
+
 def parse_word_numbers(text: str) -> Iterator[ParsedNumber]:
     """Yield every number written in English words, except a lone "one", which is usually a pronoun."""
     for match in _PHRASE.finditer(text):
@@ -561,8 +569,10 @@ def simplify_notation(text: str, decimal: Decimal = ".") -> str:
     """Replace typographic, Markdown and TeX notations of numbers with plain notations."""
     if not text.isascii():
         text = text.translate(_SIGNS).replace(_ARABIC_GROUPS, "'").replace(_ARABIC_DECIMAL, decimal)
-    text = _PLUS_MINUS.sub("±", text)
-    text = _CARD_NUMBER.sub(lambda match: re.sub(r"\D", "", match[0]), text)
+    if "+" in text or "\\" in text or "plus" in text.lower():
+        text = _PLUS_MINUS.sub("±", text)
+    if _DIGIT.search(text):
+        text = _CARD_NUMBER.sub(lambda match: re.sub(r"\D", "", match[0]), text)
     if "_" in text:
         text = _UNDERSCORES.sub(lambda match: f"{'*' * len(match[1])}{match[2]}{'*' * len(match[1])}", text)
     if "\\" in text or "{" in text:

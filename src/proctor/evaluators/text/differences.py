@@ -43,7 +43,6 @@ _DENIALS = frozenset({
 })  # fmt: skip
 # Prefixes of opposites, the shortest word that takes one, and how many words may be between a negation and a word.
 _PREFIXES, _MIN_BASE, _NEGATION_REACH = ("in", "un", "im", "dis", "non", "ir", "il"), 4, 3
-_LISTING = frozenset({"and", "or", "nor", "with"})
 _ROLE_PREPOSITIONS = frozenset({"of", "to", "for", "in", "on", "at", "after", "before", "about", "against", "over"})
 _MEANINGFUL = ("content", "name", "number")
 _TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "president", "st", "inc", "ltd", "corp"})
@@ -525,9 +524,8 @@ def _find_roles(
         return None
     first = before[0] if is_name else before[-1]
     between = texts[place:after]
-    if not _load_unordered().union(("by", "from", "each")).isdisjoint(between) or not _LISTING.isdisjoint(
-        texts[after + 1 : after + 2]
-    ):
+    follows_list = not load_roles()["listing"].isdisjoint(texts[after + 1 : after + 2])
+    if follows_list or not _load_unordered().union(("by", "from", "each")).isdisjoint(between):
         return None
     return texts[first], texts[after], frozenset(_ROLE_PREPOSITIONS.intersection(between))
 
@@ -540,7 +538,7 @@ def _have_roles(words: Sequence[str], before: Sequence[Word]) -> bool:
 
 @functools.cache
 def _load_unordered() -> frozenset[str]:
-    return _LISTING | load_roles()["both_sides"] | load_roles()["symmetric"]
+    return load_roles()["listing"] | load_roles()["both_sides"] | load_roles()["symmetric"]
 
 
 def _find_exchanged_agent(passive: Sequence[Word], active: Sequence[Word]) -> Difference | None:
