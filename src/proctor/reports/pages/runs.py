@@ -18,6 +18,7 @@ from proctor.records.grid import Grid
 from proctor.records.metric import MetricValue, Trend
 from proctor.records.results import Counts
 from proctor.records.run import EvaluatorSpec, RunMetadata
+from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES
 from proctor.reports.summary import (
     ERRORS_SEARCHED,
@@ -193,14 +194,15 @@ def count_bins(
     return {"edges": edges, "counts": [after - before for before, after in pairwise(below)]}
 
 
-def slices_page(report: EvalReport, key: str) -> dict[str, Any]:
-    """Describe the pass rate by the values of a metadata key, for each configuration.
+def slices_page(report: EvalReport, key: str, samples: Iterable[Sample[Any, Any]] | None = None) -> dict[str, Any]:
+    """Describe the pass rate by the values of a metadata key, for each configuration; `samples` are those of the run.
 
     The slices of a large run are not compared with each other, which would take minutes.
     """
     metric = "pass_rate"
     if report.total > MAX_COMPARED_RESULTS:
-        slices = slice_results(report.results, report.metadata, report.configurations, key, {}, metric=PassRateMetric())
+        run, names = report.metadata, report.configurations
+        slices = slice_results(report.results, run, names, key, {}, metric=PassRateMetric(), samples=samples)
         note = (
             f"The pass rates count all results. The run has more than {MAX_COMPARED_RESULTS:,}, so the page does not "
             f"look for slices that say the opposite of the total: use proctor compare with --by {key}."
