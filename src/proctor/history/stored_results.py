@@ -289,11 +289,10 @@ class StoredResults:
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
-        if self._configuration is None or self._configuration == NO_CONFIGURATION or self._whole is None:
-            return self._read_figures(self._configuration)
-        if self._whole._may_split():
-            return self._whole._cached("figures", self._whole._split_figures, any_size=True)[self._configuration]
-        return self._read_figures(self._configuration)
+        whole, index = self._whole, self._configuration
+        if whole is None or index is None or index == NO_CONFIGURATION or not whole._may_split():
+            return self._make_figures(self._read_columns())
+        return whole._cached("figures", whole._split_figures, any_size=True)[index]
 
     def _may_split(self) -> bool:
         """True if the figures of all configurations together fit in memory, so that one of them reads all."""
@@ -303,7 +302,7 @@ class StoredResults:
 
     def _split_figures(self) -> list[Figures]:
         """Read the figures of every configuration; reading them one by one would decode all blocks for each."""
-        columns = self._read_columns(None)
+        columns = self._read_columns()
         count, packed = len(self._run.configurations), b"".join(columns.records)
         indexes = block.read_integers(packed, len(self._evaluators), *block.CONFIGURATION_BYTES)
         # Bytes are selected ten times as fast.
@@ -326,16 +325,11 @@ class StoredResults:
             parts.append(self._make_figures(own))
         return parts
 
-    def _read_figures(self, configuration: int | None) -> Figures:
-        return self._make_figures(self._read_columns(configuration))
-
-    def _read_columns(self, configuration: int | None) -> _FigureColumns:
+    def _read_columns(self) -> _FigureColumns:
         columns, size = _FigureColumns([], [], [], []), self._record.size
         for figures, *lists in self._blocks("figures, sample_ids, clusters, spent"):
             # Records are selected here once, not again for each column.
-            rows: Sequence[int] = range(len(figures) // size)
-            if configuration is not None:
-                rows = list(self._select(figures, rows))
+            rows = list(self._select(figures, range(len(figures) // size)))
             columns.records.extend([figures[row * size : (row + 1) * size] for row in rows])
             names, groups, spent = (_decode_entries(data, rows) for data in lists)
             columns.sample_ids.extend(names)
@@ -564,8 +558,7 @@ class StoredResults:
     def _sums(self) -> tuple[int, ...]:
         columns = ", ".join(OUTCOMES)
         sql = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
-        read = lambda: self._check.sum_counts(self._query(sql, (self._run_key,)))  # noqa: E731
-        return self._cached("sums", read, any_size=True)
+        return self._cached("sums", lambda: self._check.sum_counts(self._query(sql, (self._run_key,))), any_size=True)
 
     def _cached(self, name: object, read: Callable[[], T], *, any_size: bool = False) -> T:
         """Return a cached value, or read it; cache it if the run has ended and is not too large."""

@@ -19,7 +19,15 @@ from proctor.reports.pages import comparisons, runs, samples
 from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page, read_metadata
 from proctor.version import VERSION
 from proctor.web.labelling import LabelPages
-from proctor.wiring.compare_runs import AT, OpenedRun, check_pair, compare_sides, list_siblings, open_reports
+from proctor.wiring.compare_runs import (
+    AT,
+    OpenedRun,
+    check_pair,
+    compare_sides,
+    list_siblings,
+    open_reports,
+    split_reference,
+)
 from proctor.wiring.open_history import current_status, load_report
 from proctor.wiring.registry import Registry
 
@@ -126,6 +134,8 @@ class Pages:
                 return self._open(run_id).column(name, query)
             case ["trends"]:
                 return self._trend(query)
+            case ["find"]:
+                return self._find_side(_require(query, "reference"))
             case ["evaluators"]:
                 return {"evaluators": Registry.standard().evaluators()}
         raise UsageError(f"unknown page {'/'.join(parts)!r}")
@@ -138,10 +148,22 @@ class Pages:
         for metadata in stored:
             run = current_status(self._history, metadata)
             overall, tables = metrics.get(run.run_id, ({}, {}))
-            counts = self._history.results(run.run_id, metadata).counts()
+            results = self._history.results(run.run_id, metadata)
+            counts = results.counts()
             table = runs.configuration_tables(run, overall, tables)
-            listed.append(runs.summarize_run(run, table, counts, names.get(run.run_id, ())))
+            rates = runs.estimate_so_far(run, results, counts) if run.status in LIVE else None
+            listed.append(runs.summarize_run(run, table, counts, names.get(run.run_id, ()), rates))
         return {"runs": listed}
+
+    def _find_side(self, reference: str) -> dict[str, Any]:
+        """Return the run and the configurations that a typed RUN or RUN@CONFIGURATION means; none if it is unknown."""
+        try:
+            run_name, selected = split_reference(reference, self._history)
+            run = self._history.find(run_name)
+        except RunNotFound:
+            return {"run_id": None, "configurations": []}
+        names = [each.name for each in run.configurations if selected in (None, each.name)]
+        return {"run_id": run.run_id, "configurations": names}
 
     def _baseline_names(self) -> dict[str, list[str]]:
         names: dict[str, list[str]] = {}

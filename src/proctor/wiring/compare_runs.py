@@ -324,19 +324,28 @@ def open_report(run: EvalReport | str, history: HistoryLike = None, configuratio
         name = run.metadata.name if run.metadata else "the report"
         return OpenedRun(name, run, configuration)
     store = open_history(history)
-    try:
+    reference, suffix = split_reference(run, store)
+    if suffix is None:
         return OpenedRun(run, load_report(store, run), configuration)
-    except RunNotFound as error:
-        reference, _, suffix = run.rpartition(AT)
-        if not reference:
-            error.fix = _suggest_eval_file(Path(run)) or error.fix
-            raise
     if configuration is not None and suffix != configuration:
         raise UsageError(
             f"{run!r} and the configuration {configuration!r} contradict each other",
             fix=f"write {reference}, or leave the configuration out",
         )
     return OpenedRun(reference, load_report(store, reference), suffix)
+
+
+def split_reference(typed: str, history: History) -> tuple[str, str | None]:
+    """Split RUN@CONFIGURATION into the run and the configuration, which is None if the whole is the name of a run."""
+    try:
+        history.find(typed)
+    except RunNotFound as error:
+        reference, _, configuration = typed.rpartition(AT)
+        if reference:
+            return reference, configuration
+        error.fix = _suggest_eval_file(Path(typed)) or error.fix
+        raise
+    return typed, None
 
 
 def _suggest_eval_file(path: Path) -> str:

@@ -16,7 +16,7 @@ from proctor.comparison.slices import slice_results
 from proctor.metrics.builtin import PassRateMetric
 from proctor.records.grid import Grid
 from proctor.records.metric import MetricValue, Trend
-from proctor.records.results import Counts
+from proctor.records.results import Counts, Results
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES
@@ -38,6 +38,8 @@ RESCORED_METRICS = LISTED_METRICS | {"tokens": "judges.tokens", "cost": "judges.
 BINS = 20
 FLAKY_SHOWN = 10
 MAX_COMPARED_RESULTS = 50_000
+# The list of runs is read every few seconds while a run is in progress.
+MAX_READ_RESULTS = 20_000
 
 
 def list_metrics(table: MetricTable) -> dict[str, Any]:
@@ -46,9 +48,16 @@ def list_metrics(table: MetricTable) -> dict[str, Any]:
 
 
 def summarize_run(
-    run: RunMetadata, tables: Mapping[str, MetricTable], counts: Counts, baselines: Iterable[str] = ()
+    run: RunMetadata,
+    tables: Mapping[str, MetricTable],
+    counts: Counts,
+    baselines: Iterable[str] = (),
+    rates: MetricTable | None = None,
 ) -> dict[str, Any]:
-    """Describe a run in the list of runs; `tables` are its metrics by configuration."""
+    """Describe a run in the list of runs; `tables` are its metrics by configuration.
+
+    `rates` are the pass rates so far of a run in progress, which has no metrics yet.
+    """
     listed = RESCORED_METRICS if run.rescored_from else LISTED_METRICS
     metrics = {
         configuration: {name: msgspec.structs.asdict(table[key]) for name, key in listed.items() if key in table}
@@ -73,7 +82,24 @@ def summarize_run(
         "warnings": len(run.warnings),
         "baselines": sorted(baselines),
         "metrics": metrics,
+        "so_far": list_metrics(rates or {}),
     }
+
+
+def estimate_so_far(run: RunMetadata, results: Results, counts: Counts) -> dict[str, MetricValue]:
+    """Estimate the pass rate of each configuration of a run in progress.
+
+    Of many results, only the counts are read, which are those of the only configuration and have no interval.
+    """
+    names = [configuration.name for configuration in run.configurations]
+    judged = counts.passed + counts.failed
+    if not judged:
+        return {}
+    if counts.total <= MAX_READ_RESULTS:
+        rates = {name: PassRateMetric().compute(results.for_configuration(name)) for name in names}
+        return {name: rate for name, rate in rates.items() if rate.n}
+    missing = counts.error + counts.unscored, counts.skipped
+    return {names[0]: MetricValue(counts.passed / judged, judged, *missing, kind="rate")} if len(names) == 1 else {}
 
 
 def configuration_tables(run: RunMetadata, metrics: MetricTable, tables: Mapping[str, MetricTable]) -> dict[str, Any]:
