@@ -7,12 +7,14 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hypothesis import given
+import msgspec
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from proctor.comparison.compare import compare_all
 from proctor.comparison.coverage import Coverage, compute_coverage
 from proctor.comparison.deltas import collect_evidence
-from proctor.comparison.evidence import Evidence, estimate_interval
+from proctor.comparison.evidence import MIN_COUNTED, Evidence, estimate_interval
 from proctor.comparison.sides import Side, average_by_sample, make_side
 from proctor.comparison.slices import slice_results
 from proctor.core.stats.differences import ROUNDING, is_binary, paired_differences
@@ -24,6 +26,7 @@ from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Configuration, EvalResult, Failure, Trial
+from tests.support import count_calls
 
 NAMES = ("contains", "judge")
 SCORES = {
@@ -108,6 +111,77 @@ def count_coverage(name: str, first: list[EvalResult], second: list[EvalResult])
     )
 
 
+# Few different numbers, as of rates, scores and token counts, of a thousand samples or more.
+PAIRS = st.lists(st.tuples(NUMBERS, NUMBERS, st.integers(1, 700)), min_size=1, max_size=12)
+
+
+def describe_evidence(evidence: Evidence) -> tuple[object, ...]:
+    """Everything that a comparison takes from its evidence."""
+    interval = evidence.interval()
+    sides = [estimate_interval(side, counts=evidence.counts) for side in (evidence.first, evidence.second)]
+    numbers = (evidence.n, evidence.means, evidence.difference, evidence.error, evidence.effect, evidence.units)
+    tests = (evidence.probability, evidence.is_binary, evidence.are_scores)
+    return numbers, tests, interval, evidence.interval(0.99), evidence.percentage_interval(interval), sides
+
+
+@given(PAIRS)
+@example([(1.0, 0.0, 700), (1.0, 1.0, 500)])
+@example([(7.25, 7.25, 700), (2.0, 2.0, 500)])
+@example([(2.0, 7.25, 900), (7.25, 7.25, 100), (0.5, 0.3, 25)])
+def test_counted_pairs_give_exactly_the_numbers_of_all_pairs(pairs: list[tuple[float, float, int]]) -> None:
+    """To the last bit, because a count is a shortcut and no other method."""
+    total = sum(count for _, _, count in pairs)
+    pairs = [(a, b, count * (1 + MIN_COUNTED // total)) for a, b, count in pairs]
+    first, second = ([pair[side] for pair in pairs for _ in range(pair[2])] for side in (0, 1))
+    evidence = Evidence(first, second)
+    assert describe_evidence(evidence.compact()) == describe_evidence(evidence)
+
+
+def test_zeros_and_ones_are_counted_whatever_their_order() -> None:
+    """A hundred thousand pairs become at most four, and other numbers stay as they are."""
+    first = [float(index % 3 == 0) for index in range(2_000)]
+    compact = Evidence(first, [*reversed(first)]).compact()
+    assert (len(compact.first), compact.n, Evidence(first, [0.1 * n for n in range(2_000)]).compact().n) == (
+        3,
+        2_000,
+        2_000,
+    )
+
+
+def test_siblings_count_in_the_correction_only() -> None:
+    """A pair has the same deltas as if its siblings were compared too."""
+    sides = [
+        make_side(name, ResultList(make_results([[(verdict, "half")] for verdict in verdicts])), make_run("default"))
+        for name, verdicts in (
+            ("base", ["failed"] * 12 + ["passed"] * 8),
+            ("good", ["passed"] * 20),
+            ("other", ["failed"] * 9 + ["passed"] * 11),
+        )
+    ]
+    base, good, other = sides
+    pairs, siblings = [(good, base)], [(other, base)]
+    [comparison] = compare_all(pairs, siblings=siblings)
+    assert comparison == compare_all([*pairs, *siblings])[0]
+    assert comparison.tests > compare_all(pairs)[0].tests
+
+
+def test_the_configurations_of_a_run_are_read_at_once(tmp_path: Path) -> None:
+    """The second and third side of a comparison take far less work than the first one."""
+    history = SQLiteHistory(tmp_path / "history.db")
+    run = msgspec.structs.replace(make_run("x", "y", "z"), status="completed")
+    history.begin(run)
+    with history.writer("run") as writer:
+        for position in range(3_000):
+            [result] = make_results([[("passed", "half")]], "xyz"[position % 3])
+            trial = msgspec.structs.replace(result.trial, sample=Sample(f"s{position // 3}", "Q"))
+            writer.add(position, msgspec.structs.replace(result, trial=trial))
+    history.finish(run, {}, {})
+    report = history.report("run")
+    first, second, third = (count_calls(report.side, name) for name in "xyz")
+    assert second + third < first
+    assert count_calls(report.side, "x") < 100
+
+
 @given(SIDES)
 def test_coverage_is_that_of_counting_sample_by_sample(
     trials: list[tuple[list[tuple[str, str] | None], list[tuple[str, str] | None]]],
@@ -183,12 +257,15 @@ def test_the_sign_test_has_the_exact_tail(up: int, down: int, direction: Directi
 
 def test_the_sign_test_has_the_exact_tail_for_thousands_of_pairs() -> None:
     """Close to 1, in between, and close to 0."""
-    for up, down in ((2_000, 2_001), (1_900, 2_100), (2_600, 1_400), (0, 3_000)):
+    for up, down in ((2_000, 2_001), (1_900, 2_100), (2_600, 1_400), (0, 3_000), (3_300, 700), (3_440, 560)):
         assert sign_test(up, down) == sum_exactly(up, down, "any")
 
 
 def test_the_figures_of_a_configuration_are_those_of_its_results(tmp_path: Path) -> None:
-    """Read from a history with two configurations in turns, every column is that of the results themselves."""
+    """Read from a history with two configurations in turns, every column is that of the results themselves.
+
+    The configurations of a finished run are read together, those of a run that goes on one by one.
+    """
     trials: list[list[tuple[str, str] | None]] = [
         [("passed", "half")],
         [("failed", "skipped")],
@@ -203,18 +280,22 @@ def test_the_figures_of_a_configuration_are_those_of_its_results(tmp_path: Path)
         pairs = zip(*by_configuration.values(), strict=True)
         for position, result in enumerate(result for pair in pairs for result in pair):
             writer.add(position, result)
-    for name, results in by_configuration.items():
-        stored = history.results("run").for_configuration(name).figures()
-        expected = ResultList(results).figures()
-        assert (stored.sample_ids, stored.outcomes, stored.marks) == (
-            expected.sample_ids,
-            expected.outcomes,
-            expected.marks,
-        )
-        for columns, others in ((stored.scores, expected.scores), (stored.passes, expected.passes)):
-            assert {n: list(map(str, c)) for n, c in columns.items()} == {
-                n: list(map(str, c)) for n, c in others.items()
-            }
+    for run in (make_run("x", "y"), msgspec.structs.replace(make_run("x", "y"), status="completed")):
+        if run.status == "completed":
+            history.finish(run, {}, {})
+        stored_results = history.results("run")
+        for name, results in by_configuration.items():
+            stored = stored_results.for_configuration(name).figures()
+            expected = ResultList(results).figures()
+            assert (stored.sample_ids, stored.outcomes, stored.marks) == (
+                expected.sample_ids,
+                expected.outcomes,
+                expected.marks,
+            )
+            for columns, others in ((stored.scores, expected.scores), (stored.passes, expected.passes)):
+                assert {n: list(map(str, c)) for n, c in columns.items()} == {
+                    n: list(map(str, c)) for n, c in others.items()
+                }
 
 
 def test_slices_have_the_samples_of_every_configuration() -> None:

@@ -122,7 +122,7 @@ def test_too_few_clusters_have_no_interval() -> None:
 
 
 def test_every_value_needs_a_cluster() -> None:
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match="2 values have 1 clusters"):
         clustered_mean_interval([0.1, 0.2], "a")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from proctor import evaluate
 from proctor.history.sqlite import SQLiteHistory
 from proctor.reports.html import HTMLReporter
 from proctor.wiring.open_history import load_report
-from tests.web.browser import Window, open_browser, serving
+from tests.web.browser import Window, serving
 
 GONE = "20261117-005215-aaaaaa"
 SAMPLES = [{"id": f"s{n}", "input": str(n), "expected": str(n)} for n in range(6)]
@@ -35,24 +34,6 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> SQLiteHistory:
     return history
 
 
-@pytest.fixture(scope="module")
-def ids(history: SQLiteHistory) -> list[str]:
-    """The ids of the runs, oldest first."""
-    return [run.run_id for run in reversed(history.runs())]
-
-
-@pytest.fixture(scope="module")
-def shared_browser() -> Iterator[Any]:
-    with open_browser() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def window(history: SQLiteHistory, shared_browser: Any) -> Iterator[Window]:
-    with serving(history) as address:
-        yield Window(shared_browser, address)
-
-
 @pytest.mark.parametrize(
     "typed",
     [
@@ -61,6 +42,7 @@ def window(history: SQLiteHistory, shared_browser: Any) -> Iterator[Window]:
         "compare/second/first",
         "compare?a=second&b=main",
         "compare/{1}/{0}@default",
+        "compare/second@default/baseline:main",
     ],
 )
 def test_a_typed_comparison_of_two_runs_is_shown(window: Window, ids: list[str], typed: str) -> None:

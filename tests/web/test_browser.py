@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +17,7 @@ from proctor import evaluate, llm_judge
 from proctor.history.sqlite import SQLiteHistory
 from proctor.reports.html import HTMLReporter
 from proctor.validity.drawing import draw, list_judged_outputs
-from tests.web.browser import Window, closing_new_pages, open_browser, serving
+from tests.web.browser import Window, serving
 from tests.web.rich_history import HEBREW, PLANS, make_history, store
 
 SAMPLES = "/#/runs/run-03?tab=samples"
@@ -46,32 +45,6 @@ PAGES = {
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> SQLiteHistory:
     return make_history(tmp_path_factory.mktemp("browser") / "h.db")
-
-
-@pytest.fixture(scope="module")
-def shared_browser() -> Iterator[Any]:
-    with open_browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def browser(shared_browser: Any) -> Iterator[Any]:
-    with closing_new_pages(shared_browser):
-        yield shared_browser
-
-
-@pytest.fixture(scope="module")
-def shared_window(shared_browser: Any, history: SQLiteHistory) -> Iterator[Window]:
-    with serving(history) as address:
-        yield Window(shared_browser, address)
-
-
-@pytest.fixture
-def window(shared_window: Window) -> Iterator[Window]:
-    """A window in which a test may cause no error."""
-    shared_window.problems.clear()
-    yield shared_window
-    assert shared_window.problems == []
 
 
 @pytest.fixture(scope="module")

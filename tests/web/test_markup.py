@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from proctor.records.session import Event, Message, Session, ToolCall
 from proctor.records.trial import Configuration, EvalResult, Failure, Trial
 from proctor.reports.formats import find_format
 from proctor.reports.trend import render_svg
-from tests.web.browser import PATIENCE_MS, Window, closing_new_pages, open_browser, serving
+from tests.web.browser import PATIENCE_MS, Window, serving
 from tests.web.markup import FOREIGN_ELEMENTS, PAYLOADS
 
 TOGETHER = " ".join(PAYLOADS[:12])
@@ -71,18 +70,6 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> SQLiteHistory:
     done = msgspec.structs.replace(run, status="completed")
     history.finish(done, *aggregate(history.results("run"), done))
     return history
-
-
-@pytest.fixture(scope="module")
-def shared_browser() -> Iterator[Any]:
-    with open_browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def browser(shared_browser: Any) -> Iterator[Any]:
-    with closing_new_pages(shared_browser):
-        yield shared_browser
 
 
 def test_there_are_enough_payloads() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,11 +13,16 @@ import pytest
 
 from proctor import Reply, Usage, evaluate, llm_judge
 from proctor.history.sqlite import SQLiteHistory
+from proctor.records.results import Counts, ResultList
 from proctor.records.run import Provenance, RunMetadata
+from proctor.records.trial import Configuration
 from proctor.reports.comparison import render_comparison
 from proctor.reports.pages.comparisons import _describe_targets
+from proctor.reports.pages.runs import estimate_so_far
+from proctor.reports.pages.samples import IMAGE_TYPES
 from proctor.web.pages import Pages
-from tests.web.browser import Window, open_browser, serving
+from proctor.web.server import CLIENT
+from tests.web.browser import Window, serving
 from tests.web.rich_history import PLANS, make_image
 from tests.web.rich_history import store as store_plan
 
@@ -47,24 +53,6 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> SQLiteHistory:
     evaluate(answer, SAMPLES, judges, name="tones", configurations=settings, **options)
     history.set_baseline("main", history.runs()[-1].run_id)
     return history
-
-
-@pytest.fixture(scope="module")
-def ids(history: SQLiteHistory) -> list[str]:
-    """The ids of the runs, oldest first."""
-    return [run.run_id for run in reversed(history.runs())]
-
-
-@pytest.fixture(scope="module")
-def shared_window(history: SQLiteHistory) -> Iterator[Window]:
-    with serving(history) as address, open_browser() as browser:
-        yield Window(browser, address)
-
-
-@pytest.fixture
-def window(shared_window: Window) -> Iterator[Window]:
-    yield shared_window
-    assert shared_window.problems == []
 
 
 @pytest.mark.parametrize("sample", ["s09", "s07", "s02"])
@@ -237,3 +225,54 @@ def test_a_changed_target_is_described_by_what_differs(
         return msgspec.structs.replace(run, target=target, provenance=Provenance(**provenance))
 
     assert _describe_targets(make_run(a), make_run(b)) == texts
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_plots_of_latency_and_tokens_have_numbers_at_both_ends(window: Window, ids: list[str], width: int) -> None:
+    """Below the rows of each metric, in its unit, also on a phone."""
+    page = window.open(f"/#/runs/{ids[3]}", width=width)
+    table = page.get_by_role("region", name="Latency, tokens and cost").locator("table")
+    axes = table.locator(".axis-row").evaluate_all(
+        "rows => rows.map(r => [...r.querySelectorAll('text')].map(t => t.textContent))"
+    )
+    groups = table.locator("tr.group").count()
+    assert len(axes) == groups > 2
+    assert all(len(ends) == 2 and ends[0].startswith(("0", "$0")) for ends in axes)
+
+
+def test_a_run_in_progress_shows_its_rate_so_far(shared_browser: Any, tmp_path: Path) -> None:
+    """With progress, interval and n; it does not count as an earlier rate of its name."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    done = evaluate(answer, SAMPLES, "contains", name="qa", history=history, progress=False)
+    assert done.metadata is not None
+    run = msgspec.structs.replace(done.metadata, run_id="going", status="running", total=12)
+    history.begin(run)
+    with history.claim("going"):
+        with history.writer("going") as writer:
+            for position, result in enumerate(done.results[:5]):
+                writer.add(position, result)
+        [listed] = [each for each in Pages(history).answer("runs", {})["runs"] if each["run_id"] == "going"]
+        with serving(history) as address:
+            page = Window(shared_browser, address).open("/#/runs")
+            row = page.locator("tbody", has=page.locator("[data-key=going]")).first.inner_text()
+    assert listed["metrics"] == {"default": {}}
+    assert (listed["so_far"]["default"]["value"], listed["so_far"]["default"]["n"]) == (0.4, 5)
+    assert "running, 5 of 12 results" in row
+    assert "of 5 so far" in row
+
+
+def test_many_results_of_a_run_in_progress_are_only_counted() -> None:
+    """The counts are those of the only configuration; of several, there is no rate."""
+    counts, run = Counts(passed=15_000, failed=10_000, error=3), RunMetadata("r", "r", datetime(2026, 1, 1, tzinfo=UTC))
+    one, two = (
+        msgspec.structs.replace(run, configurations=tuple(map(Configuration, names))) for names in ("a", ("a", "b"))
+    )
+    rates = estimate_so_far(one, ResultList([]), counts)
+    assert [(rate.value, rate.n, rate.errors, rate.interval) for rate in rates.values()] == [(0.6, 25_000, 3, None)]
+    assert estimate_so_far(two, ResultList([]), counts) == {}
+
+
+def test_images_have_the_same_types_on_the_server_and_in_the_client() -> None:
+    """A part of a message that is an image in the grid is a picture in the transcript."""
+    source = (CLIENT / "format.js").read_text(encoding="utf-8")
+    assert f"const IMAGE_TYPES = {json.dumps(IMAGE_TYPES)};" in source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -225,22 +225,42 @@ def compare(
 def compare_all(
     pairs: Sequence[Pair],
     *,
+    siblings: Sequence[Pair] = (),
     metrics: Sequence[MetricLike] | None = None,
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
     by: str | None = None,
 ) -> list[Comparison]:
-    """Compare several pairs of sides, with p-values corrected for all pairs together."""
+    """Compare several pairs of sides, with p-values corrected for all pairs together.
+
+    The tests of `siblings`, pairs that are compared elsewhere, count in the correction too, so that a pair has one
+    verdict wherever it is shown.
+    """
+    if by is not None and siblings:
+        # The slices of siblings are tests too, and which of them are depends on the siblings' own verdicts.
+        return compare_all(
+            [*pairs, *siblings],
+            metrics=metrics,
+            better=better,
+            min_difference=min_difference,
+            accept_changes=accept_changes,
+            by=by,
+        )[: len(pairs)]
     if not 0 <= min_difference < 1:
         raise ConfigError(
             f"the smallest relevant difference must be 0 or more and less than 1, got {min_difference!r}",
             where="min_difference",
             fix="write 1% or 0.01",
         )
-    pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b, accept_changes=accept_changes)) for a, b in pairs]
+    count = len(pairs)
+    pairs = [
+        drop_duplicate_pass_rates(*mark_different_samples(a, b, accept_changes=accept_changes))
+        for a, b in (*pairs, *siblings)
+    ]
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
-    deltas = compute_all_deltas(selected, better=better, min_difference=min_difference)
+    pairs, selected, siblings = pairs[:count], selected[:count], selected[count:]
+    deltas = compute_all_deltas(selected, siblings=siblings, better=better, min_difference=min_difference)
     names = [metric for metric in metrics or () if isinstance(metric, str)]
     comparisons = [
         _compare_pair(*inputs, accept_changes=accept_changes, flips_of=find_flip_evaluator(names, *inputs[0]))
@@ -271,7 +291,7 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
     # The samples that a single evaluator skipped are in no pair, so its metrics stay comparable.
     if len(coverage) > 1 and not accept_changes:
         changes = changes._replace(uneven_coverage=uneven)
-    ids_a, ids_b, different = set(a.samples), set(b.samples), a.different_samples or frozenset()
+    shared, different = a.share_samples(b), a.different_samples or frozenset()
     scales = find_total_scale(a.run), find_total_scale(b.run)
     biased = (
         _describe_biased_choice(a, b)
@@ -282,7 +302,7 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
     comparison = Comparison(
         a.name,
         b.name,
-        samples=len((ids_a & ids_b) - different),
+        samples=len(shared - different),
         tests=deltas.tests,
         a_run=a.run.run_id if a.run else "",
         b_run=b.run.run_id if b.run else "",
@@ -293,20 +313,24 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         scores={name: _drop_verdict(delta, changes, biased) for name, delta in deltas.scores.items()},
         fields={name: _drop_verdict(delta, EvaluatorChanges(), biased) for name, delta in deltas.fields.items()},
         flips=find_flips(a, b, flips_of),
-        only_a=tuple(name for name in a.samples if name not in ids_b),
-        only_b=tuple(name for name in b.samples if name not in ids_a),
+        only_a=_leave_out(a.samples, shared),
+        only_b=_leave_out(b.samples, shared),
         missing_a=_find_missing(*selected),
         missing_b=_find_missing(*reversed(selected)),
         notes=(*_find_notes(a, b), *uneven),
         evaluator_differences=tuple(changes.describe(a.name, b.name)),
         uneven=changes.uneven_coverage,
-        other_content=() if a.unpaired else tuple(name for name in a.samples if name in different),
+        other_content=() if a.unpaired or not different else tuple(name for name in a.samples if name in different),
         unpaired=a.unpaired,
         flips_of=flips_of,
         epochs=max((side.run.options.epochs for side in (a, b) if side.run), default=1),
         biased=biased,
     )
     return msgspec.structs.replace(comparison, answer=describe_comparison(comparison))
+
+
+def _leave_out(samples: tuple[str, ...], shared: Collection[str]) -> tuple[str, ...]:
+    return () if len(samples) == len(shared) else tuple(name for name in samples if name not in shared)
 
 
 def _describe_biased_choice(chosen: Side, other: Side) -> str:
@@ -321,8 +345,9 @@ def _describe_biased_choice(chosen: Side, other: Side) -> str:
 
 def _describe_different_choices(a: Side, b: Side) -> str:
     """Describe that two groups without pairs are different selections of samples; empty if they are not."""
-    shared = set(a.samples) & set(b.samples) - (a.different_samples or frozenset())
-    if a.run is None or b.run is None or a.run.run_id == b.run.run_id or (shared and not a.unpaired):
+    if a.run is None or b.run is None or a.run.run_id == b.run.run_id:
+        return ""
+    if not a.unpaired and a.share_samples(b) - (a.different_samples or frozenset()):
         return ""
     choices = [run.options.select.describe() if run.options.select else "all samples" for run in (a.run, b.run)]
     if choices[0] == choices[1]:
@@ -332,7 +357,9 @@ def _describe_different_choices(a: Side, b: Side) -> str:
 
 def _describe_changed_expected(a: Side, b: Side) -> str:
     """Describe that too many samples have another expected value on the other side; empty if they do not."""
-    changed, shared = len(a.changed_expected), len(set(a.samples) & set(b.samples))
+    if not (changed := len(a.changed_expected)):
+        return ""
+    shared = len(a.share_samples(b))
     if changed <= MAX_CHANGED_SHARE * shared:
         return ""
     return f"{changed:,} of {shared:,} samples have {_name_changed_checks(a, b)} in {b.name}"

@@ -76,7 +76,7 @@ def compute_coverage(a: Side, b: Side) -> list[Coverage]:
     if a_figures is None or b_figures is None:
         return []
     b_names = _list_evaluators(b, b_figures)
-    shared = set(a.samples) & set(b.samples) - (a.different_samples or frozenset())
+    shared = a.share_samples(b) - (a.different_samples or frozenset())
     has_epochs = any(len(f.sample_ids) > len(side.samples) for f, side in ((a_figures, a), (b_figures, b)))
     coverage = []
     for name in _list_evaluators(a, a_figures):

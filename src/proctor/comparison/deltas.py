@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +13,7 @@ from proctor.comparison.sides import (
     LOWER_IS_BETTER,
     Side,
     ValuesBySample,
+    align_numbers,
     find_clusters,
     is_latency,
     is_latency_of_two_runs,
@@ -54,9 +55,10 @@ class _Candidate(NamedTuple):
 def collect_evidence(a: Side, b: Side, a_numbers: ValuesBySample, b_numbers: ValuesBySample) -> Evidence:
     """Pair the numbers of two sides by sample, or treat them as two groups if no sample is in both."""
     excluded = a.different_samples or ()
-    shared, first = [*a_numbers], [*a_numbers.values()]
-    second: list[Any] = list(map(b_numbers.get, shared))
-    if excluded or None in second:
+    shared = [*a_numbers]
+    first: Sequence[Any] = align_numbers(a_numbers, shared)
+    second: Sequence[Any] = align_numbers(b_numbers, shared)
+    if excluded or (isinstance(second, list) and None in second):
         shared = [name for name in a_numbers if name in b_numbers and name not in excluded]
         first, second = ([numbers[name] for name in shared] for numbers in (a_numbers, b_numbers))
     if shared or not a_numbers or not b_numbers:
@@ -67,16 +69,29 @@ def collect_evidence(a: Side, b: Side, a_numbers: ValuesBySample, b_numbers: Val
     return Evidence([*a_numbers.values()], [*b_numbers.values()], False, *clusters)
 
 
-def compute_delta(
-    a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numbers: ValuesBySample, kind: Kind
+class _EvidenceCache:
+    """Collects evidence once for metrics with the same numbers, as the pass rate and score of a single evaluator."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], Evidence] = {}
+
+    def collect(self, a: Side, b: Side, numbers: tuple[ValuesBySample, ValuesBySample]) -> Evidence:
+        key = id(a), id(b), id(numbers[0]), id(numbers[1])
+        if key not in self._known:
+            self._known[key] = collect_evidence(a, b, *numbers).compact()
+        return self._known[key]
+
+
+def _compute_delta(
+    a: Side, b: Side, name: str, numbers: tuple[ValuesBySample, ValuesBySample], kind: Kind, evidence: Evidence
 ) -> MetricDelta:
     """Compute the delta of one number, without its verdict, which depends on all other deltas."""
-    evidence = collect_evidence(a, b, a_numbers, b_numbers)
-    a_mean, b_mean = mean(evidence.first), mean(evidence.second)
+    a_numbers, b_numbers = numbers
+    a_mean, b_mean = evidence.means
     if not evidence.first or not evidence.second:
         a_mean, b_mean = mean([*a_numbers.values()]), mean([*b_numbers.values()])
     absolute = evidence.difference
-    p, method = evidence.probability()
+    p, method = evidence.probability
     if absolute is not None and is_latency_of_two_runs(name, a, b):
         p, method = None, DIFFERENT_MOMENTS
     b_clusters = evidence.clusters if evidence.second_clusters is None else evidence.second_clusters
@@ -91,8 +106,8 @@ def compute_delta(
         100 * absolute / abs(b_mean) if absolute is not None and b_mean else None,
         evidence.n,
         interval,
-        _estimate_side_interval(a, name, evidence.first, evidence.clusters, b_numbers if evidence.paired else None),
-        _estimate_side_interval(b, name, evidence.second, b_clusters, a_numbers if evidence.paired else None),
+        _estimate_side_interval(a, name, evidence, 0, b_numbers if evidence.paired else None),
+        _estimate_side_interval(b, name, evidence, 1, a_numbers if evidence.paired else None),
         p=p,
         effect=evidence.effect,
         error=evidence.error,
@@ -107,25 +122,34 @@ def compute_delta(
 
 
 def _estimate_side_interval(
-    side: Side, name: str, values: Sequence[float], clusters: Sequence[str] | None, others: ValuesBySample | None
+    side: Side, name: str, evidence: Evidence, index: int, others: ValuesBySample | None
 ) -> Interval | None:
     """Return the interval of one side, by the rule of its own report: the epochs of a sample are a cluster.
 
-    `values` are those of the samples that are also in `others`, or of all samples.
+    Its samples are those that are also in `others`, or all of them.
     """
-    if side.has_epochs and len(values) < MIN_CLUSTERS:
+    if side.has_epochs and evidence.sizes[index] < MIN_CLUSTERS:
         return None
     trials = side.list_epochs(name)
     if others is not None:
         excluded = side.different_samples or ()
         trials = [(sample, value) for sample, value in trials if sample in others and sample not in excluded]
-    return estimate_interval(values, clusters, trials, side.clusters)
+    clusters = evidence.clusters if index == 0 or evidence.second_clusters is None else evidence.second_clusters
+    values = (evidence.first, evidence.second)[index]
+    return estimate_interval(values, clusters, trials, side.clusters, evidence.counts)
 
 
 def compute_all_deltas(
-    pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, min_difference: float = MIN_DIFFERENCE
+    pairs: Sequence[Pair],
+    *,
+    siblings: Sequence[Pair] = (),
+    better: Mapping[str, bool | None] | None = None,
+    min_difference: float = MIN_DIFFERENCE,
 ) -> list[PairDeltas]:
-    """Compute the deltas of every pair of sides, with verdicts corrected for all of them together."""
+    """Compute the deltas of every pair of sides, with verdicts corrected for all of them together.
+
+    The correction also covers the tests of `siblings`, pairs whose deltas are not needed.
+    """
     # A metric may be requested by the name that reports print.
     better = {
         **{
@@ -133,12 +157,13 @@ def compute_all_deltas(
         },
         **(better or {}),
     }
+    cache = _EvidenceCache()
     candidates = [
         _Candidate(
             index,
             group,
             _describe_scale(
-                compute_delta(a, b, name, *numbers, _find_kind(name, group)[0]),
+                _compute_delta(a, b, name, numbers, _find_kind(name, group)[0], cache.collect(a, b, numbers)),
                 *_find_kind(name, group),
                 better,
                 min_difference,
@@ -147,25 +172,42 @@ def compute_all_deltas(
             numbers,
         )
         for index, (a, b) in enumerate(pairs)
-        for group, a_table, b_table in (
-            ("metric", a.metrics, b.metrics),
-            ("score", a.scores, b.scores),
-            ("field", a.fields, b.fields),
-        )
-        for name in dict.fromkeys([*a_table, *b_table])
-        for numbers in [(a_table.get(name, {}), b_table.get(name, {}))]
+        for group, name, numbers in _list_numbers(a, b)
     ]
     candidates += (
+        _Candidate(index, group, _compute_test(a, b, name, cache.collect(a, b, numbers)), numbers)
+        for index, (a, b) in enumerate(siblings, len(pairs))
+        for group, name, numbers in _list_numbers(a, b)
+    )
+    candidates += (
         _compute_statistic(index, a, b, name, better, min_difference)
-        for index, (a, b) in enumerate(pairs)
+        for index, (a, b) in enumerate([*pairs, *siblings])
         for name in dict.fromkeys([*a.statistics, *b.statistics])
     )
     deltas, tests = [candidate.delta for candidate in candidates], _number_tests(candidates)
     test_count = count_tests(deltas, tests)
-    by_pair: list[dict[str, Deltas]] = [{"metric": {}, "score": {}, "field": {}} for _ in pairs]
+    by_pair: list[dict[str, Deltas]] = [{"metric": {}, "score": {}, "field": {}} for _ in [*pairs, *siblings]]
     for candidate, delta in zip(candidates, adjust_deltas(deltas, tests), strict=True):
         by_pair[candidate.pair][candidate.group][delta.name] = delta
+    by_pair = by_pair[: len(pairs)]
     return [PairDeltas(groups["metric"], groups["score"], groups["field"], test_count) for groups in by_pair]
+
+
+def _list_numbers(a: Side, b: Side) -> Iterator[tuple[str, str, tuple[ValuesBySample, ValuesBySample]]]:
+    """Yield the group, the name and the numbers of everything that two sides can be compared by."""
+    tables = ("metric", a.metrics, b.metrics), ("score", a.scores, b.scores), ("field", a.fields, b.fields)
+    for group, a_table, b_table in tables:
+        for name in dict.fromkeys([*a_table, *b_table]):
+            yield group, name, (a_table.get(name, {}), b_table.get(name, {}))
+
+
+def _compute_test(a: Side, b: Side, name: str, evidence: Evidence) -> MetricDelta:
+    """Compute only what the correction for many tests needs of a delta."""
+    absolute, (p, method) = evidence.difference, evidence.probability
+    if absolute is not None and is_latency_of_two_runs(name, a, b):
+        p, method = None, DIFFERENT_MOMENTS
+    error, is_paired = evidence.error, evidence.paired
+    return MetricDelta(name, absolute=absolute, n=evidence.n, p=p, error=error, method=method, paired=is_paired)
 
 
 def _number_tests(candidates: Sequence[_Candidate]) -> list[int]:

@@ -10,19 +10,23 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import compress, islice
+from operator import gt
 
 from proctor.core.stats import differences, effects, intervals
-from proctor.core.stats.descriptive import mean
+from proctor.core.stats.descriptive import Counts, add_up, count_values, mean
 from proctor.core.stats.permutations import sign_test
 
 MCNEMAR = "exact McNemar test"
+# From so many pairs on, equal ones are counted, if there are few different ones, as of rates and token counts.
+MIN_COUNTED, MAX_DIFFERENT = 1_000, 256
 
 
 class Evidence:
     """The first side minus the second, with its uncertainty.
 
     `first` and `second` are numbers of the same samples if `paired`, else of two groups. The
-    clusters are None if all samples are independent.
+    clusters are None if all samples are independent. `counts` is how often each pair occurs, if it is not once.
     """
 
     def __init__(
@@ -32,17 +36,45 @@ class Evidence:
         paired: bool = True,
         clusters: Sequence[str] | None = None,
         second_clusters: Sequence[str] | None = None,
+        counts: Counts = None,
     ) -> None:
         self.first = first
         self.second = second
         self.paired = paired
         self.clusters = clusters
         self.second_clusters = second_clusters
+        self.counts = counts
 
-    @property
+    def compact(self) -> Evidence:
+        """Return the same evidence with equal pairs counted, if there are few different ones.
+
+        Its statistics are exactly those of all pairs, and take far less time.
+        """
+        if not self.paired or self.clusters is not None or self.counts is not None or self.n < MIN_COUNTED:
+            return self
+        some = set(islice(zip(self.first, self.second, strict=True), MIN_COUNTED))
+        if len(some) > MAX_DIFFERENT:
+            return self
+        counts = _count_pairs(self.first, self.second, may_be_binary=differences.is_binary(*some))
+        if len(counts) > MAX_DIFFERENT:
+            return self
+        first, second = zip(*counts, strict=True)
+        compact = Evidence(first, second, counts=[*counts.values()])
+        if compact.is_binary or not any(compact._differences):
+            return compact
+        # The permutation test, which few varied differences need, depends on the order of the pairs.
+        suits_t = differences.varies_enough(compact._differences, compact.counts)
+        return compact if suits_t and compact._t_estimate is not None else self
+
+    @cached_property
     def sizes(self) -> tuple[int, int]:
         """The number of values on each side."""
-        return len(self.first), len(self.second)
+        return count_values(self.first, self.counts), count_values(self.second, self.counts)
+
+    @cached_property
+    def means(self) -> tuple[float | None, float | None]:
+        """The mean of each side."""
+        return mean(self.first, self.counts), mean(self.second, self.counts)
 
     @property
     def n(self) -> int:
@@ -77,8 +109,8 @@ class Evidence:
     def difference(self) -> float | None:
         """The mean of the first side minus the mean of the second."""
         if self.paired:
-            return mean(self._differences)
-        first, second = mean(self.first), mean(self.second)
+            return mean(self._differences, self.counts)
+        first, second = self.means
         return None if first is None or second is None else differences.paired_differences([first], [second])[0]
 
     def interval(self, confidence: float = 0.95) -> intervals.Interval | None:
@@ -93,22 +125,23 @@ class Evidence:
         if self._clustered_estimate is not None:
             return self._clustered_estimate.interval(confidence)
         first, second = self._units
-        if len(first) < 2 or len(second) < 2:
+        if min(self._unit_sizes) < 2:
             return None
         if self._is_binary_by_unit:
             if self.paired:
-                up, down = (min(self.units, self.units * f / len(first)) for f in self._flips)
+                up, down = (min(self.units, self.units * f / self._unit_sizes[0]) for f in self._flips)
                 return differences.paired_rate_interval(up, down, self.units, confidence)
             return differences.rate_difference_interval(sum(first), len(first), sum(second), len(second), confidence)
         has_spread = self.paired or (_has_spread(first) and _has_spread(second))
         if not has_spread or self._t_estimate is None:
             return None
         if self.paired and self.are_scores:
-            return intervals.skew_adjusted_interval(self._unit_differences, confidence)
+            return intervals.skew_adjusted_interval(self._unit_differences, confidence, self.counts)
         return self._t_estimate.interval(confidence)
 
+    @cached_property
     def probability(self) -> tuple[float | None, str]:
-        """Return the p-value of the difference, and the name of the test.
+        """The p-value of the difference, and the name of the test.
 
         The test is the exact McNemar test for binary pairs, a permutation test for few numbers, and Student's t for
         many.
@@ -118,12 +151,14 @@ class Evidence:
         if self._clustered_estimate is not None:
             return self._clustered_estimate.p(), "cluster-robust t-test"
         first, second = self._units
-        if not first or not second or len(first) + len(second) < 3:
+        if min(self._unit_sizes) < 1 or sum(self._unit_sizes) < 3:
             return None, ""
         if self.paired and self._is_binary_by_unit:
             return sign_test(*self._flips), MCNEMAR
         if self.paired:
-            p, _, method = differences.paired_test(self._unit_differences, self._t_estimate)
+            p, _, method = differences.paired_test(
+                self._unit_differences, self._t_estimate, method="auto" if self.counts is None else "t"
+            )
             return p, method
         test = differences.compare_groups(first, second)
         return (None, "") if test is None else (test.p, test.method)
@@ -136,7 +171,7 @@ class Evidence:
         if self._clustered_estimate is not None:
             return self._clustered_estimate.error
         if self.paired and self._unit_differences and self._is_binary_by_unit:
-            (up, down), n = self._flips, len(self._unit_differences)
+            (up, down), n = self._flips, self._unit_sizes[0]
             return math.sqrt(up + down - (up - down) ** 2 / n) / n or None
         return None if self._t_estimate is None else self._t_estimate.error
 
@@ -147,17 +182,20 @@ class Evidence:
         """
         if interval is None or not self.error or min(min(self.first), min(self.second)) < 0:
             return None
-        zeros = [0.0] * max(self.sizes)
-        sides = (self.first, zeros[: self.sizes[1]]), (zeros[: self.sizes[0]], self.second)
-        errors = [
-            Evidence(first, second, self.paired, self.clusters, self.second_clusters).error or 0.0
-            for first, second in sides
-        ]
-        means = mean(self.first) or 0.0, mean(self.second) or 0.0
+        if self.paired and self.clusters is None:
+            errors = [_estimate_error(side, self.counts) for side in (self.first, self.second)]
+        else:
+            zeros = [0.0] * max(self.sizes)
+            sides = (self.first, zeros[: self.sizes[1]]), (zeros[: self.sizes[0]], self.second)
+            errors = [
+                Evidence(first, second, self.paired, self.clusters, self.second_clusters).error or 0.0
+                for first, second in sides
+            ]
+        means = self.means[0] or 0.0, self.means[1] or 0.0
         ratio = differences.ratio_interval(means, (errors[0], errors[1], self.error), interval)
         return ratio and (100 * (ratio[0] - 1), 100 * (ratio[1] - 1))
 
-    @property
+    @cached_property
     def effect(self) -> float | None:
         """The difference in standard deviations (Hedges' g)."""
         if self.paired:
@@ -169,7 +207,7 @@ class Evidence:
     @cached_property
     def _moments(self) -> tuple[float, float]:
         """The mean and the variance of the differences of pairs."""
-        return differences.sample_moments(self._differences)
+        return differences.sample_moments(self._differences, self.counts)
 
     @cached_property
     def _differences(self) -> list[float]:
@@ -186,7 +224,10 @@ class Evidence:
     @cached_property
     def _flips(self) -> tuple[int, int]:
         """The number of pairs that improved, and of pairs that got worse."""
-        return self._unit_differences.count(1), self._unit_differences.count(-1)
+        if self.counts is None:
+            return self._unit_differences.count(1), self._unit_differences.count(-1)
+        up, down = (sum(compress(self.counts, map(sign.__eq__, self._differences))) for sign in (1.0, -1.0))
+        return up, down
 
     @cached_property
     def _t_estimate(self) -> differences.TEstimate | None:
@@ -207,6 +248,10 @@ class Evidence:
             return None
         return effects.clustered_welch_t(self.first, self.clusters, self.second, self.second_clusters)
 
+    @property
+    def _unit_sizes(self) -> tuple[int, int]:
+        return self.sizes if self.clusters is None else (len(self._units[0]), len(self._units[1]))
+
     @cached_property
     def _units(self) -> tuple[Sequence[float], Sequence[float]]:
         """The independent numbers: one per sample, or the means of the clusters."""
@@ -223,14 +268,17 @@ def estimate_interval(
     clusters: Sequence[str] | None = None,
     trials: Sequence[tuple[str, float]] = (),
     cluster_by_sample: Mapping[str, str] | None = None,
+    counts: Counts = None,
 ) -> intervals.Interval | None:
     """Return the 95% confidence interval of a mean; None if it cannot be estimated.
 
     Binary numbers get the interval of a rate, other numbers that of a mean, for clusters if there are any.
     Numbers that are all equal have no interval unless they are binary. Values that are means over epochs get the
     interval of their binary `trials` (sample and number), as in a report: the epochs of a sample are a cluster.
+    `counts` is how often each value occurs, if it is not once.
     """
-    if len(values) < 2:
+    n = count_values(values, counts)
+    if n < 2:
         return None
     # A sample of which some epochs have no number counts as much as the others, but has fewer trials.
     if len(set(Counter(sample for sample, _ in trials).values())) == 1:
@@ -244,8 +292,32 @@ def estimate_interval(
             return intervals.clustered_rate_interval(values, clusters)
         return intervals.clustered_mean_interval(values, clusters) if _has_spread(values) else None
     if differences.is_binary(values):
-        return intervals.wilson_interval(sum(values), len(values))
-    return intervals.mean_interval(values) if _has_spread(values) else None
+        return intervals.wilson_interval(add_up(values, counts), n)
+    return intervals.mean_interval(values, counts=counts) if _has_spread(values) else None
+
+
+def _estimate_error(values: Sequence[float], counts: Counts) -> float:
+    """Return the standard error of the mean of independent values; 0 if it is unknown."""
+    n = count_values(values, counts)
+    if differences.is_binary(values):
+        ones = add_up(values, counts)
+        return math.sqrt(ones - ones**2 / n) / n
+    estimate = differences.mean_t(*differences.sample_moments(values, counts), n) if n > 1 else None
+    return 0.0 if estimate is None else estimate.error
+
+
+def _count_pairs(
+    first: Sequence[float], second: Sequence[float], *, may_be_binary: bool
+) -> dict[tuple[float, float], int]:
+    """Count how often each pair of numbers occurs."""
+    n, ones, other_ones = len(first), first.count(1.0), second.count(1.0)
+    if not may_be_binary or ones + first.count(0.0) < n or other_ones + second.count(0.0) < n:
+        return Counter(zip(first, second, strict=True))
+    # Counting zeros and ones, the usual case, takes a third of the time of counting pairs.
+    up = sum(map(gt, first, second))
+    both = ones - up
+    counts = {(1.0, 1.0): both, (1.0, 0.0): up, (0.0, 1.0): other_ones - both, (0.0, 0.0): n - other_ones - up}
+    return {pair: count for pair, count in counts.items() if count}
 
 
 def _has_spread(values: Sequence[float]) -> bool:

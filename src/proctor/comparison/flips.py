@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import ne
+from typing import Any
 
 import msgspec
 
-from proctor.comparison.sides import MEAN_SCORE, PASS_RATE, STRICT_PASS_RATE, Side, ValuesBySample
+from proctor.comparison.sides import MEAN_SCORE, PASS_RATE, STRICT_PASS_RATE, Side, ValuesBySample, align_numbers
 from proctor.records.comparison import Comparison, Flip, FlipResult, list_aliases, select_flips
 from proctor.records.results import find_outcome
 from proctor.records.trial import OUTCOMES, EvalResult
@@ -26,12 +29,22 @@ def find_flips(a: Side, b: Side, evaluator: str = "") -> tuple[Flip, ...]:
     a_rates, b_rates = (_find_pass_rates(side, evaluator) for side in (a, b))
     a_scores, b_scores = (_find_scores(side, evaluator) for side in (a, b))
     excluded = a.different_samples or ()
+    ids = [*a_rates]
+    a_column, b_column = (align_numbers(rates, ids) for rates in (a_rates, b_rates))
+    # Plain functions instead of a loop: most of a hundred thousand samples do not flip.
+    passes = [bytes(map((0.5).__lt__, _replace_none(column))) for column in (a_column, b_column)]
+    columns = ids, b_column, align_numbers(a_scores, ids), align_numbers(b_scores, ids)
     flips = [
-        Flip(name, lost=b_rate > 0.5, a=a_scores.get(name), b=b_scores.get(name))
-        for (name, a_rate), b_rate in zip(a_rates.items(), map(b_rates.get, a_rates), strict=True)
-        if b_rate is not None and (a_rate > 0.5) is not (b_rate > 0.5) and name not in excluded
+        (b_rate <= 0.5, (a_score or 0.0) - (b_score or 0.0), name, a_score, b_score)
+        for name, b_rate, a_score, b_score in compress(zip(*columns, strict=True), map(ne, *passes))
+        if b_rate is not None and name not in excluded
     ]
-    return tuple(sorted(flips, key=lambda flip: (not flip.lost, flip.change, flip.sample_id)))
+    flips.sort()
+    return tuple(Flip(name, lost=not is_won, a=a_score, b=b_score) for is_won, _, name, a_score, b_score in flips)
+
+
+def _replace_none(rates: Sequence[Any]) -> Iterable[float]:
+    return (rate or 0.0 for rate in rates) if isinstance(rates, list) else rates
 
 
 def find_flip_evaluator(metrics: Iterable[str], a: Side, b: Side) -> str:

@@ -127,7 +127,7 @@ def _find_possible_ranks(
 def _test_difference(a: RankingEntry, b: RankingEntry) -> tuple[float | None, float | None]:
     sides = Side("a", clusters=a.clusters), Side("b", clusters=b.clusters)
     evidence = collect_evidence(*sides, a.numbers, b.numbers)
-    return evidence.difference, evidence.probability()[0]
+    return evidence.difference, evidence.probability[0]
 
 
 def _find_win_probabilities(

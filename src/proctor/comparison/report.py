@@ -301,15 +301,20 @@ class EvalReport:
 
         selected = configuration if configuration is not None else self._only_configuration()
         self._require_configuration(selected)
-        side = make_side(
-            name or selected,
-            self.results.for_configuration(selected),
-            self.metadata,
-            fields=_average_table(self._readings.fields, selected),
-            # The scores inside a field's score are only in the results themselves.
-            scores=_average_table(self._readings.scores, selected) if self._fields else None,
-        )
-        return msgspec.structs.replace(side, stored=self.by_configuration.get(selected, self.metrics))
+        side = self._sides.get(selected)
+        if side is None:
+            side = make_side(
+                selected,
+                self.results.for_configuration(selected),
+                self.metadata,
+                fields=_average_table(self._readings.fields, selected),
+                # The scores inside a field's score are only in the results themselves.
+                scores=_average_table(self._readings.scores, selected) if self._fields else None,
+            )
+            side = msgspec.structs.replace(side, stored=self.by_configuration.get(selected, self.metrics))
+            if self.metadata is None or self.metadata.status not in ("running", "submitted"):
+                self._sides[selected] = side
+        return msgspec.structs.replace(side, name=name or selected)
 
     def _only_configuration(self) -> str:
         if len(self.configurations) == 1:
@@ -449,6 +454,11 @@ class EvalReport:
         view = view_as_mapping(result.trial)
         view["configuration"] |= self._options.get(result.trial.configuration, {})
         return view
+
+    @cached_property
+    def _sides(self) -> dict[str, Side]:
+        """The sides that were made so far; a comparison, its siblings and its slices use the same ones."""
+        return {}
 
     @cached_property
     def _options(self) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from itertools import compress
 from math import fsum, isnan
 from operator import eq
@@ -22,8 +22,8 @@ from proctor.records.trial import OUTCOMES
 
 SampleValue = tuple[str, float | None]
 # The mean over the epochs of each sample.
-ValuesBySample = dict[str, float]
-ValuesByMetric = dict[str, ValuesBySample]
+ValuesBySample = Mapping[str, float]
+ValuesByMetric = Mapping[str, ValuesBySample]
 Numbers: TypeAlias = "Sequence[float] | array[float]"
 
 PASS_RATE, STRICT_PASS_RATE, MEAN_SCORE = "pass_rate", "strict_pass_rate", "mean_score"
@@ -35,6 +35,69 @@ _NAN = float("nan")
 # The values of outcomes in a pass rate; NaN leaves a trial out.
 _PASS_VALUES = [{"passed": 1.0, "failed": 0.0}.get(outcome, _NAN) for outcome in OUTCOMES]
 _STRICT_VALUES = [_NAN if outcome == "skipped" else float(outcome == "passed") for outcome in OUTCOMES]
+
+
+class SampleNumbers(Mapping[str, float]):
+    """The number of each sample as a column; a table is made only when a single sample is looked up.
+
+    The columns of a side share the list of ids, so that comparing them needs no table.
+    """
+
+    __slots__ = ("_table", "ids", "numbers")
+
+    def __init__(self, ids: list[str], numbers: array[float]) -> None:
+        self.ids = ids
+        self.numbers = numbers
+        self._table: dict[str, float] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
+    def __getitem__(self, name: str) -> float:
+        return self.table[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.table
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, SampleNumbers) and self.ids == other.ids:
+            return self.numbers == other.numbers
+        return Mapping.__eq__(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def table(self) -> dict[str, float]:
+        """The numbers by sample."""
+        if self._table is None:
+            self._table = dict(zip(self.ids, self.numbers, strict=True))
+        return self._table
+
+    def items(self) -> ItemsView[str, float]:
+        return self.table.items()
+
+    def values(self) -> ValuesView[float]:
+        return _Numbers(self)
+
+
+class _Numbers(ValuesView[float]):
+    """Iterates over a column without its table."""
+
+    _mapping: SampleNumbers
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self._mapping.numbers)
+
+
+def align_numbers(numbers: ValuesBySample, ids: Sequence[str]) -> Sequence[float | None]:
+    """Return the numbers of some samples in order; None for a sample without a number."""
+    if isinstance(numbers, SampleNumbers):
+        # Most often, these are the samples of the column, in the same order.
+        return numbers.numbers if numbers.ids == ids else list(map(numbers.table.get, ids))
+    return list(map(numbers.get, ids))
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -91,6 +154,11 @@ class Side(msgspec.Struct, frozen=True):
         trials = [(name, value) for name, value in zip(figures.sample_ids, column, strict=False) if value == value]
         return trials if all(value in (0.0, 1.0) for _, value in trials) else []
 
+    def share_samples(self, other: Side) -> set[str]:
+        """Return the ids of the samples that both sides have, also those with different contents."""
+        ids = set(self.samples)
+        return ids if self.samples == other.samples else ids.intersection(other.samples)
+
     @property
     def names(self) -> list[str]:
         """The names of all metrics, scores and fields."""
@@ -111,16 +179,21 @@ def make_side(
     """
     figures = results.figures()
     ids = figures.sample_ids
+    metrics, columns = _list_metric_columns(figures, run), _list_score_columns(figures) if scores is None else {}
+    samples = tuple(dict.fromkeys(ids))
+    averages = _average_columns(ids, [*metrics.values(), *columns.values()], has_epochs=len(samples) < len(ids))
     clusters = None
     if figures.clusters is not None:
         clusters = {s: c or s for s, c in zip(ids, figures.clusters, strict=True)}
     return Side(
         name,
-        _average_columns(ids, _list_metric_columns(figures, run)),
-        _average_columns(ids, _list_score_columns(figures)) if scores is None else scores,
+        {name: numbers for name, numbers in zip(metrics, averages, strict=False) if numbers},
+        {name: numbers for name, numbers in zip(columns, averages[len(metrics) :], strict=True) if numbers}
+        if scores is None
+        else scores,
         fields or {},
         clusters,
-        tuple(dict.fromkeys(ids)),
+        samples,
         sum(figures.outcomes.count(OUTCOMES.index(outcome)) for outcome in ("error", "unscored")),
         run,
         results,
@@ -131,7 +204,8 @@ def make_side(
 def average_by_sample(readings: Iterable[SampleValue]) -> ValuesBySample:
     """Average the numbers of each sample, so that more epochs do not give it more weight."""
     known_readings = [(name, value) for name, value in readings if value is not None]
-    return _average([name for name, _ in known_readings], [value for _, value in known_readings])
+    ids = [name for name, _ in known_readings]
+    return _average(ids, [value for _, value in known_readings], has_epochs=len(set(ids)) < len(ids))
 
 
 def _list_metric_columns(figures: Figures, run: RunMetadata | None) -> dict[str, Numbers]:
@@ -165,30 +239,28 @@ def _list_score_columns(figures: Figures) -> dict[str, Numbers]:
     return columns
 
 
-def _average_columns(ids: Sequence[str], columns: Mapping[str, Numbers]) -> ValuesByMetric:
+def _average_columns(ids: list[str], columns: Sequence[Numbers], *, has_epochs: bool) -> list[SampleNumbers]:
     """Average each column by sample; equal columns, as of an evaluator that only passes or fails, once."""
-    averages: dict[bytes, ValuesBySample] = {}
-    table: ValuesByMetric = {}
-    for name, column in columns.items():
-        key = array("d", column).tobytes()
+    averages: dict[bytes, SampleNumbers] = {}
+    keys = [array("d", column).tobytes() for column in columns]
+    for key, column in zip(keys, columns, strict=True):
         if key not in averages:
-            averages[key] = _average(ids, column)
-        table[name] = averages[key]
-    return {name: numbers for name, numbers in table.items() if numbers}
+            averages[key] = _average(ids, column, has_epochs=has_epochs)
+    return [averages[key] for key in keys]
 
 
-def _average(ids: Sequence[str], values: Numbers) -> ValuesBySample:
+def _average(ids: list[str], values: Numbers, *, has_epochs: bool) -> SampleNumbers:
     if isnan(sum(values)):
         # NaN, a missing number, is not equal to itself.
         known = bytes(map(eq, values, values))
         ids, values = list(compress(ids, known)), list(compress(values, known))
-    last = dict(zip(ids, values, strict=True))
-    if len(last) == len(ids):
-        return last
-    by_sample: dict[str, list[float]] = {name: [] for name in last}
+    if not has_epochs:
+        return SampleNumbers(ids, array("d", values))
+    by_sample: dict[str, list[float]] = {name: [] for name in ids}
     for name, value in zip(ids, values, strict=True):
         by_sample[name].append(value)
-    return {name: fsum(numbers) / len(numbers) for name, numbers in by_sample.items()}
+    means = array("d", (fsum(numbers) / len(numbers) for numbers in by_sample.values()))
+    return SampleNumbers([*by_sample], means)
 
 
 def drop_duplicate_pass_rates(a: Side, b: Side) -> tuple[Side, Side]:
@@ -197,7 +269,7 @@ def drop_duplicate_pass_rates(a: Side, b: Side) -> tuple[Side, Side]:
     duplicates = {
         rate
         for rate in rates
-        if all(s.scores.get(rate.removesuffix(_PASS_RATE_SUFFIX)) == s.scores.get(rate) for s in (a, b))
+        if all(_has_same_scores(side, rate.removesuffix(_PASS_RATE_SUFFIX), rate) for side in (a, b))
     }
 
     def drop(side: Side) -> Side:
@@ -205,6 +277,12 @@ def drop_duplicate_pass_rates(a: Side, b: Side) -> tuple[Side, Side]:
         return msgspec.structs.replace(side, scores=scores)
 
     return drop(a), drop(b)
+
+
+def _has_same_scores(side: Side, name: str, other: str) -> bool:
+    scores, others = side.scores.get(name), side.scores.get(other)
+    # Comparing a large table with itself would take long.
+    return scores is others or scores == others
 
 
 def is_latency_of_two_runs(metric: str, *sides: Side) -> bool:

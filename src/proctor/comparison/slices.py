@@ -129,10 +129,11 @@ def slice_results(
     total: Tables,
     *,
     metric: Metric | None = None,
+    samples: Iterable[Sample[Any, Any]] | None = None,
 ) -> Slices:
-    """Compute all metrics, or one, of each slice, for each configuration."""
+    """Compute all metrics, or one, of each slice and configuration; `samples` are those of the results, if known."""
     wholes = {name: WholeResults(results.for_configuration(name)) for name in configurations}
-    slicing = slice_samples(_list_samples_once(wholes.values()), key)
+    slicing = slice_samples(_list_samples_once(wholes.values()) if samples is None else samples, key)
     tables: dict[str, dict[str, dict[str, MetricValue]]] = {label: {} for label in slicing.groups}
     for configuration, whole in wholes.items():
         registry = _make_registry(run, whole)
@@ -292,7 +293,7 @@ def _correct_interval(delta: MetricDelta, pair: Pair, confidence: float) -> Metr
     """Widen the interval of a delta to the confidence of all slices; withdraw "no relevant difference" if need be."""
     tables = zip(*((side.metrics, side.scores, side.fields) for side in pair), strict=True)
     numbers = next((a.get(delta.name, {}), b.get(delta.name, {})) for a, b in tables if delta.name in {**a, **b})
-    evidence = collect_evidence(*pair, *numbers)
+    evidence = collect_evidence(*pair, *numbers).compact()
     interval = None if delta.interval is None else evidence.interval(confidence)
     percentage_interval = evidence.percentage_interval(interval) if delta.kind == "number" else None
     if delta.kind != "number":

@@ -325,7 +325,8 @@ class ResultList:
 
 def to_array(values: Iterable[float | None]) -> array[float]:
     """Make an array of numbers, with NaN for None."""
-    return array("d", (NAN if value is None else value for value in values))
+    numbers: list[Any] = [*values]
+    return array("d", (NAN if value is None else value for value in numbers) if None in numbers else numbers)
 
 
 def make_number_column(numbers: array[float], clusters: list[str] | None) -> Column:

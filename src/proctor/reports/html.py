@@ -22,7 +22,7 @@ from proctor.records.grid import Grid
 from proctor.records.rubric import read_run_columns
 from proctor.reports import files
 from proctor.reports.pages import comparisons, runs, samples
-from proctor.reports.pages.slow import make_slow_page
+from proctor.reports.pages.slow import make_slow_page, read_metadata
 from proctor.version import VERSION
 
 DATA_TYPE = "application/vnd.proctor+deflate"
@@ -119,7 +119,8 @@ def list_pages(report: EvalReport) -> Iterator[tuple[str, Any]]:
 
 
 def _list_slow_pages(report: EvalReport, grid: Grid, base: str) -> Iterator[tuple[str, Any]]:
-    metadata = make_slow_page(report, grid, "metadata")
+    known = read_metadata(report, grid)
+    metadata = make_slow_page(report, grid, "metadata", samples=known)
     yield f"{base}/metadata", metadata
     if not report.total:
         return
@@ -133,7 +134,7 @@ def _list_slow_pages(report: EvalReport, grid: Grid, base: str) -> Iterator[tupl
     for key in [*keys][:MAX_SLICED_KEYS]:
         # Too many different tags, or a key that contains dots, have no slices.
         with suppress(UsageError):
-            yield f"{base}/slices?by={key}", make_slow_page(report, grid, "slices", key)
+            yield f"{base}/slices?by={key}", make_slow_page(report, grid, "slices", key, known)
     if read_run_columns(report.metadata).columns:
         for name in report.configurations:
             yield f"{base}/rubrics?configuration={name}", make_slow_page(report, grid, "rubrics", name)
@@ -154,7 +155,7 @@ def _comparison_pages(report: EvalReport) -> list[dict[str, Any]]:
         new, reference = (comparisons.ComparedSide(report, name) for name in (a, b))
         numbers = sides[a], sides[b]
         siblings = [(sides[first], sides[second]) for first, second in report.pair_siblings(a, b)]
-        comparison = compare_all([numbers, *siblings])[0]
+        comparison = compare_all([numbers], siblings=siblings)[0]
         pages.append(comparisons.comparison_page(comparison, new, reference, numbers))
     return pages
 

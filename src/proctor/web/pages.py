@@ -14,15 +14,28 @@ from proctor.history.trends import trend
 from proctor.ports import History
 from proctor.records import codec
 from proctor.records.grid import Grid
+from proctor.records.sample import Sample
 from proctor.reports.pages import comparisons, runs, samples
-from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page
+from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page, read_metadata
 from proctor.version import VERSION
 from proctor.web.labelling import LabelPages
-from proctor.wiring.compare_runs import AT, OpenedRun, check_pair, compare_sides, list_siblings, open_report
+from proctor.wiring.compare_runs import (
+    AT,
+    OpenedRun,
+    check_pair,
+    compare_sides,
+    list_siblings,
+    open_reports,
+    split_reference,
+)
 from proctor.wiring.open_history import current_status, load_report
 from proctor.wiring.registry import Registry
 
 MAX_REPORTS = 8
+# The metadata of so many samples stays in memory, because the slices by each key need it.
+MAX_KEPT_SAMPLES = 200_000
+# The columns of these stay in memory, some 50 MB for 100,000 samples in three configurations.
+MAX_SLOW_REPORTS = 2
 MAX_RUNS = 2_000
 MAX_ROWS = 500
 LIVE = ("running", "submitted")
@@ -47,6 +60,7 @@ class Pages:
         self._slow_lock = threading.Lock()
         self._reports: OrderedDict[str, _OpenedReport] = OrderedDict()
         self._comparisons: OrderedDict[tuple[str, ...], dict[str, Any]] = OrderedDict()
+        self._slow_reports: OrderedDict[str, EvalReport] = OrderedDict()
 
     def answer(self, path: str, query: Mapping[str, str]) -> Any:
         """Return the page at a path; raise `RunNotFound` or `UsageError` if there is none."""
@@ -55,7 +69,7 @@ class Pages:
                 with self._lock:
                     opened = self._open(run_id)
                 with self._slow_lock:
-                    return opened.answer_slowly(name, query, self._history)
+                    return opened.answer_slowly(name, query, self._history, self._share)
             case ["compare"]:
                 with self._slow_lock:
                     return self._compare(query)
@@ -120,6 +134,8 @@ class Pages:
                 return self._open(run_id).column(name, query)
             case ["trends"]:
                 return self._trend(query)
+            case ["find"]:
+                return self._find_side(_require(query, "reference"))
             case ["evaluators"]:
                 return {"evaluators": Registry.standard().evaluators()}
         raise UsageError(f"unknown page {'/'.join(parts)!r}")
@@ -132,10 +148,22 @@ class Pages:
         for metadata in stored:
             run = current_status(self._history, metadata)
             overall, tables = metrics.get(run.run_id, ({}, {}))
-            counts = self._history.results(run.run_id, metadata).counts()
+            results = self._history.results(run.run_id, metadata)
+            counts = results.counts()
             table = runs.configuration_tables(run, overall, tables)
-            listed.append(runs.summarize_run(run, table, counts, names.get(run.run_id, ())))
+            rates = runs.estimate_so_far(run, results, counts) if run.status in LIVE else None
+            listed.append(runs.summarize_run(run, table, counts, names.get(run.run_id, ()), rates))
         return {"runs": listed}
+
+    def _find_side(self, reference: str) -> dict[str, Any]:
+        """Return the run and the configurations that a typed RUN or RUN@CONFIGURATION means; none if it is unknown."""
+        try:
+            run_name, selected = split_reference(reference, self._history)
+            run = self._history.find(run_name)
+        except RunNotFound:
+            return {"run_id": None, "configurations": []}
+        names = [each.name for each in run.configurations if selected in (None, each.name)]
+        return {"run_id": run.run_id, "configurations": names}
 
     def _baseline_names(self) -> dict[str, list[str]]:
         names: dict[str, list[str]] = {}
@@ -155,7 +183,7 @@ class Pages:
         return opened
 
     def _compare(self, query: Mapping[str, str]) -> dict[str, Any]:
-        first, second = (open_report(_require(query, name), self._history) for name in "ab")
+        first, second = open_reports(_require(query, "a"), _require(query, "b"), self._history)
         by = query.get("by") or ""
         for side in (first, second):
             if len(side.configurations) != 1:
@@ -165,13 +193,24 @@ class Pages:
         key = (a.report.run_id, a.configuration, b.report.run_id, b.configuration, by)
         if key in self._comparisons:
             return self._comparisons[key]
+        first, second = (side._replace(report=self._share(side.report)) for side in (first, second))
         labels = _name_sides(first, second)
         numbers = first.side(a.configuration, labels[0]), second.side(b.configuration, labels[1])
-        [comparison] = compare_sides([numbers], siblings=list_siblings(first, second), by=by or None)
+        [comparison] = compare_sides([numbers], siblings=list_siblings(first, second, [numbers]), by=by or None)
         page = comparisons.comparison_page(comparison, a, b, numbers)
         if all(side.report.metadata and side.report.metadata.status not in LIVE for side in (a, b)):
             _keep_last(self._comparisons, key, page)
         return page
+
+    def _share(self, report: EvalReport) -> EvalReport:
+        """Return the same report as before if the run has not changed, so that slow pages read its columns once."""
+        known = self._slow_reports.get(report.run_id)
+        if known is not None and known.metadata == report.metadata and known.metrics == report.metrics:
+            self._slow_reports.move_to_end(report.run_id)
+            return known
+        if report.metadata is not None and report.metadata.status not in LIVE:
+            _keep_last(self._slow_reports, report.run_id, report, MAX_SLOW_REPORTS)
+        return report
 
     def _trend(self, query: Mapping[str, str]) -> dict[str, Any]:
         metric, name = query.get("metric", "pass_rate"), query.get("name") or None
@@ -194,6 +233,7 @@ class _OpenedReport:
         self._page: dict[str, Any] | None = None
         self._overview: dict[str, Any] | None = None
         self._slow_pages: dict[tuple[str, str], Any] = {}
+        self._samples: list[Sample[Any, Any]] | None = None
 
     @property
     def is_live(self) -> bool:
@@ -239,8 +279,13 @@ class _OpenedReport:
             raise UsageError(f"unknown page {name!r}", fix=suggest_name(name, [*pages, *SLOW_PAGES]))
         return pages[name](query)
 
-    def answer_slowly(self, name: str, query: Mapping[str, str], history: History) -> Any:
-        """Return a page that takes seconds for a large run; it is made from results that no other thread reads."""
+    def answer_slowly(
+        self, name: str, query: Mapping[str, str], history: History, share: Callable[[EvalReport], EvalReport]
+    ) -> Any:
+        """Return a page that takes seconds for a large run; it is made from results that no other thread reads.
+
+        `share` replaces a report by the one that earlier slow pages have read.
+        """
         detail = ""
         if name == "slices":
             # Every tag is a column of its own in the grid.
@@ -248,10 +293,18 @@ class _OpenedReport:
         elif name == "rubrics":
             detail = query.get("configuration") or self.grid.configurations[0]
         if (name, detail) not in self._slow_pages:
-            report = load_report(history, self.report.run_id)
-            self._slow_pages[name, detail] = make_slow_page(report, self.grid, name, detail)
+            report = share(load_report(history, self.report.run_id))
+            known = self._read_samples(report) if name in ("metadata", "slices") else None
+            self._slow_pages[name, detail] = make_slow_page(report, self.grid, name, detail, known)
         page = self._slow_pages[name, detail]
         return _select_metadata(page, query.get("key")) if name == "metadata" else page
+
+    def _read_samples(self, report: EvalReport) -> list[Sample[Any, Any]]:
+        known = self._samples
+        if known is None:
+            known = read_metadata(report, self.grid)
+            self._samples = known if len(known) <= MAX_KEPT_SAMPLES else None
+        return known
 
     def _scores(self, query: Mapping[str, str]) -> dict[str, Any]:
         name = _require(query, "evaluator")
@@ -321,9 +374,9 @@ def _select_metadata(page: dict[str, Any], key: str | None) -> Any:
     return columns[key]
 
 
-def _keep_last(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+def _keep_last(cache: OrderedDict[Any, Any], key: Any, value: Any, limit: int = MAX_REPORTS) -> None:
     cache[key] = value
-    if len(cache) > MAX_REPORTS:
+    if len(cache) > limit:
         cache.popitem(last=False)
 
 

@@ -83,7 +83,7 @@ def compare(
     sides = build_sides(first, second)
     [comparison] = compare_sides(
         [sides],
-        siblings=list_siblings(first, second),
+        siblings=list_siblings(first, second, [sides]),
         unpaired=unpaired,
         metrics=metrics,
         better=better,
@@ -119,7 +119,7 @@ def compare_configurations(
     compared = [build_sides(*pair) for pair in pairs]
     comparisons = compare_sides(
         compared,
-        siblings=list_siblings(first, second),
+        siblings=list_siblings(first, second, compared),
         unpaired=unpaired,
         metrics=metrics,
         min_difference=min_difference,
@@ -131,12 +131,13 @@ def compare_configurations(
     ], without_partner
 
 
-def list_siblings(first: OpenedRun, second: OpenedRun) -> list[tuple[Side, Side]]:
-    """Return the other comparisons of a run with its baseline, if this is one of them."""
+def list_siblings(first: OpenedRun, second: OpenedRun, sides: Sequence[tuple[Side, Side]]) -> list[tuple[Side, Side]]:
+    """Return the other comparisons of a run with its baseline, if the comparison of these `sides` is one of them."""
     if not _is_same_run(first, second) or not len(first.configurations) == len(second.configurations) == 1:
         return []
     siblings = first.report.pair_siblings(*first.configurations, *second.configurations)
-    return [(first.side(a), second.side(b)) for a, b in siblings]
+    known = dict(zip((*first.configurations, *second.configurations), *sides, strict=True))
+    return [(known.get(a) or first.side(a), known.get(b) or second.side(b)) for a, b in siblings]
 
 
 def compare_sides(
@@ -150,9 +151,9 @@ def compare_sides(
 
     The tests of `siblings`, which are compared elsewhere, count in the correction, so that a pair has one verdict.
     """
-    all_pairs = [*pairs, *siblings]
-    comparisons = compare_all([unpair_sides(*pair) for pair in all_pairs] if unpaired else all_pairs, **options)
-    comparisons = comparisons[: len(pairs)]
+    if unpaired:
+        pairs, siblings = ([unpair_sides(*pair) for pair in group] for group in (pairs, siblings))
+    comparisons = compare_all(pairs, siblings=siblings, **options)
     for comparison in comparisons:
         if not (comparison.samples or comparison.unpaired or comparison.biased):
             raise ConfigError(
@@ -196,8 +197,18 @@ def open_pair(
         report = load_report(open_history(history), run)
         first, second = (OpenedRun(str(name), report, str(name)) for name in (a, b))
     else:
-        first, second = (open_report(reference, history, configuration) for reference in (a, b))
+        first, second = open_reports(a, b, history, configuration)
     return check_pair(first, second)
+
+
+def open_reports(
+    a: EvalReport | str, b: EvalReport | str, history: HistoryLike = None, configuration: str | None = None
+) -> tuple[OpenedRun, OpenedRun]:
+    """Open two reports or stored runs; configurations of one stored run share a report, which reads them at once."""
+    first, second = (open_report(reference, history, configuration) for reference in (a, b))
+    if isinstance(a, str) and isinstance(b, str) and _is_same_run(first, second):
+        second = second._replace(report=first.report)
+    return first, second
 
 
 def check_pair(first: OpenedRun, second: OpenedRun) -> tuple[OpenedRun, OpenedRun]:
@@ -313,19 +324,28 @@ def open_report(run: EvalReport | str, history: HistoryLike = None, configuratio
         name = run.metadata.name if run.metadata else "the report"
         return OpenedRun(name, run, configuration)
     store = open_history(history)
-    try:
+    reference, suffix = split_reference(run, store)
+    if suffix is None:
         return OpenedRun(run, load_report(store, run), configuration)
-    except RunNotFound as error:
-        reference, _, suffix = run.rpartition(AT)
-        if not reference:
-            error.fix = _suggest_eval_file(Path(run)) or error.fix
-            raise
     if configuration is not None and suffix != configuration:
         raise UsageError(
             f"{run!r} and the configuration {configuration!r} contradict each other",
             fix=f"write {reference}, or leave the configuration out",
         )
     return OpenedRun(reference, load_report(store, reference), suffix)
+
+
+def split_reference(typed: str, history: History) -> tuple[str, str | None]:
+    """Split RUN@CONFIGURATION into the run and the configuration, which is None if the whole is the name of a run."""
+    try:
+        history.find(typed)
+    except RunNotFound as error:
+        reference, _, configuration = typed.rpartition(AT)
+        if reference:
+            return reference, configuration
+        error.fix = _suggest_eval_file(Path(typed)) or error.fix
+        raise
+    return typed, None
 
 
 def _suggest_eval_file(path: Path) -> str:

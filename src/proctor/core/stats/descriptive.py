@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from operator import mul
 from typing import Literal
 
@@ -12,21 +13,35 @@ MAX_SORTED = 100_000
 BINS = 1_024
 
 
-def mean(values: Sequence[float]) -> float | None:
+# How often each value occurs; None if each occurs once.
+Counts = Sequence[int] | None
+
+
+def mean(values: Sequence[float], counts: Counts = None) -> float | None:
     """Return the arithmetic mean, or None without values."""
-    return math.fsum(values) / len(values) if values else None
+    return add_up(values, counts) / count_values(values, counts) if values else None
 
 
-def mean_and_variance(values: Sequence[float]) -> tuple[float, float] | None:
+def count_values(values: Sequence[float], counts: Counts = None) -> int:
+    """Return the number of all values."""
+    return len(values) if counts is None else sum(counts)
+
+
+def add_up(values: Iterable[float], counts: Counts = None) -> float:
+    """Return the exact sum, rounded once, so that counted values have the same sum as if they were repeated."""
+    return math.fsum(values) if counts is None else float(sum(map(mul, map(Fraction, values), counts)))
+
+
+def mean_and_variance(values: Sequence[float], counts: Counts = None) -> tuple[float, float] | None:
     """Return the mean and the sample variance (divided by n - 1), or None for fewer than two values."""
-    n = len(values)
-    center = mean(values)
+    n = count_values(values, counts)
+    center = mean(values, counts)
     if center is None or n < 2:
         return None
     # `map` with functions in C: these columns have one value per sample.
     deviations = array("d", map(center.__rsub__, values))
     # The second term corrects for the rounding of the mean; it is 0 in exact arithmetic.
-    squares = math.fsum(map(mul, deviations, deviations)) - math.fsum(deviations) ** 2 / n
+    squares = add_up(map(mul, deviations, deviations), counts) - add_up(deviations, counts) ** 2 / n
     return center, max(0.0, squares) / (n - 1)
 
 

@@ -13,7 +13,7 @@ from itertools import chain, starmap
 from operator import sub
 from typing import Literal, NamedTuple
 
-from proctor.core.stats.descriptive import mean, mean_and_variance
+from proctor.core.stats.descriptive import Counts, count_values, mean, mean_and_variance
 from proctor.core.stats.distributions import normal_quantile, student_t_cdf, student_t_quantile
 from proctor.core.stats.intervals import COUNT_ROUNDING, Interval, wilson_interval
 from proctor.core.stats.permutations import ROUNDING as ROUNDING
@@ -23,6 +23,8 @@ TestMethod = Literal["auto", "t", "permutation"]
 
 # A t-test needs this many values that differ from the most common one ...
 MIN_VARIED = 30
+# Most often, so many values show that there are enough of them.
+MAX_CHECKED = 1_000
 # ... and this many if one group is more than twice as large as the other.
 MIN_VARIED_UNEQUAL, UNEQUAL_RATIO = 100, 2
 # Studentizing needs this many varied values for a usable standard error.
@@ -102,13 +104,13 @@ class TEstimate(NamedTuple):
         return self.difference - half, self.difference + half
 
 
-def sample_moments(values: Sequence[float]) -> tuple[float, float]:
+def sample_moments(values: Sequence[float], counts: Counts = None) -> tuple[float, float]:
     """Return the mean and the variance of at least one value; the variance is 0 if the values are equal up to
     rounding."""
     low, high = min(values), max(values)
-    moments = mean_and_variance(values)
+    moments = mean_and_variance(values, counts)
     if moments is None or high - low <= ROUNDING * max(abs(low), abs(high)):
-        return (values[0] if low == high else mean(values) or 0.0), 0.0
+        return (values[0] if low == high else mean(values, counts) or 0.0), 0.0
     return moments
 
 
@@ -153,7 +155,7 @@ def paired_test(
 
     `student` is the t of the differences, as `difference_t` returns it.
     """
-    use_t = method == "t" or (method == "auto" and _count_varied(differences) >= MIN_VARIED)
+    use_t = method == "t" or (method == "auto" and varies_enough(differences))
     if use_t and student is not None:
         return PValue(student.p(direction), 0.0, "paired t-test")
     return sign_flip_test(differences, direction, seed)
@@ -162,7 +164,7 @@ def paired_test(
 def paired_differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
     """Return first minus second for each pair; differences within rounding are 0."""
     # A difference above the rounding error of the largest value needs no separate check.
-    tolerance = ROUNDING * max(map(abs, chain(first, second)), default=0.0)
+    tolerance = ROUNDING * max((abs(end(side)) for side in (first, second) if side for end in (min, max)), default=0.0)
     deltas = list(starmap(sub, zip(first, second, strict=True)))
     if min(filter(None, map(abs, deltas)), default=math.inf) > tolerance:
         return deltas
@@ -225,9 +227,20 @@ def is_binary(*groups: Sequence[float]) -> bool:
     return all(map({0, 1}.__contains__, chain(*groups)))
 
 
-def _count_varied(values: Sequence[float]) -> int:
+def varies_enough(values: Sequence[float], counts: Counts = None) -> bool:
+    """True if a t-test of the values is better than a permutation test."""
+    # All but one of the different values differ from the most common one: counting them all would take long.
+    return len(set(values[:MAX_CHECKED])) > MIN_VARIED or count_varied(values, counts) >= MIN_VARIED
+
+
+def count_varied(values: Sequence[float], counts: Counts = None) -> int:
     """Count the values that differ from the most common one."""
-    return len(values) - Counter(values).most_common(1)[0][1]
+    by_value = Counter(values)
+    if counts is not None:
+        by_value = Counter()
+        for value, count in zip(values, counts, strict=True):
+            by_value[value] += count
+    return count_values(values, counts) - by_value.most_common(1)[0][1]
 
 
 def _compare_independent(
@@ -238,7 +251,7 @@ def _compare_independent(
     method: TestMethod,
     seed: int,
 ) -> PValue:
-    varied = min(_count_varied(first), _count_varied(second))
+    varied = min(count_varied(first), count_varied(second))
     small, large = sorted([len(first), len(second)])
     is_similar = large <= UNEQUAL_RATIO * small
     suits_t = varied >= MIN_VARIED_UNEQUAL or (varied >= MIN_VARIED and is_similar)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from itertools import repeat
+from itertools import compress, repeat
+from operator import mul
 
-from proctor.core.stats.descriptive import mean, mean_and_variance
+from proctor.core.stats.descriptive import Counts, add_up, count_values, mean, mean_and_variance
 from proctor.core.stats.distributions import normal_quantile, student_t_quantile
 
 Interval = tuple[float, float]
@@ -49,13 +50,13 @@ def wilson_interval(passed: float, n: float, confidence: float = 0.95) -> Interv
     return low, high
 
 
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
+def mean_interval(values: Sequence[float], confidence: float = 0.95, counts: Counts = None) -> Interval | None:
     """Return the confidence interval of the mean of independent values, or None for fewer than two values."""
-    moments = mean_and_variance(values)
+    moments = mean_and_variance(values, counts)
     if moments is None:
         return None
-    center, variance = moments
-    return _t_interval(center, math.sqrt(variance / len(values)), len(values) - 1, confidence)
+    (center, variance), n = moments, count_values(values, counts)
+    return _t_interval(center, math.sqrt(variance / n), n - 1, confidence)
 
 
 def quantile_ranks(share: float, n: int, units: int) -> tuple[int, int] | None:
@@ -110,18 +111,19 @@ def clustered_rate_interval(
     many, and Student's quantile, for an estimated design effect, takes its place. The limits never go beyond those of
     values that are all equal. None for fewer than five clusters, or if a few clusters have most of the values.
     """
-    estimate = clustered_standard_error(values, clusters)
+    sizes = Counter(clusters)
+    estimate = _clustered_standard_error(values, clusters, sizes)
     if estimate is None:
         return None
-    n, units = len(values), effective_clusters(clusters)
+    n, units = len(values), _effective_number(sizes)
     rate = min(1.0, max(0.0, estimate[0]))
     common = float(rate >= 0.5)
     # In clusters that have only the common outcome, nothing shows how far values of a cluster are alike.
-    informative = len({cluster for value, cluster in zip(values, clusters, strict=True) if value != common})
+    informative = len(set(compress(clusters, map(common.__ne__, values))))
     spread, largest = rate * (1 - rate) / (n - 1), n / units
     measured = estimate[1] ** 2 / spread if spread else largest
     # Values between 0 and 1 vary less than 0 and 1 do; of these, no cluster is believed to vary more than chance.
-    measured = max(measured, 1.0) if all(value in (0.0, 1.0) for value in values) else measured
+    measured = max(measured, 1.0) if all(map({0.0, 1.0}.__contains__, values)) else measured
     doubt = max(0.0, 1 - informative / SETTLED_CLUSTERS)
     prior = PRIOR_CLUSTERS * doubt
     effect = (informative * measured + prior * largest) / (informative + prior)
@@ -149,21 +151,35 @@ def clustered_standard_error(
     values: Sequence[float], clusters: Sequence[Hashable]
 ) -> tuple[float, float, float] | None:
     """Return a mean, its clustered standard error and degrees of freedom; None for too few clusters."""
-    center, influences = mean(values), cluster_influences(values, clusters)
-    if center is None or find_cluster_problem(clusters):
+    return _clustered_standard_error(values, clusters, Counter(clusters))
+
+
+def _clustered_standard_error(
+    values: Sequence[float], clusters: Sequence[Hashable], sizes: Counter[Hashable]
+) -> tuple[float, float, float] | None:
+    center = mean(values)
+    if len(values) != len(clusters):
+        raise ValueError(f"{len(values)} values have {len(clusters)} clusters")
+    if center is None or _find_size_problem(sizes):
         return None
-    error = math.sqrt(math.fsum(x * x for x in influences.values()))
+    influences = _cluster_influences(values, clusters, sizes).values()
+    error = math.sqrt(math.fsum(map(mul, influences, influences)))
     # A smaller error comes from the rounding of equal clusters.
-    return center, 0.0 if error < COUNT_ROUNDING else error, effective_clusters(clusters) - 1
+    return center, 0.0 if error < COUNT_ROUNDING else error, _effective_number(sizes) - 1
 
 
 def cluster_influences(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, float]:
     """Return the influence of each cluster on the mean; their squares sum to its variance (CR3)."""
+    return _cluster_influences(values, clusters, Counter(clusters))
+
+
+def _cluster_influences(
+    values: Sequence[float], clusters: Sequence[Hashable], sizes: Counter[Hashable]
+) -> dict[Hashable, float]:
     center, n = mean(values) or 0.0, len(values)
-    sums: dict[Hashable, float] = {}
-    sizes = Counter(clusters)
-    for value, cluster in zip(values, clusters, strict=True):
-        sums[cluster] = sums.get(cluster, 0.0) + (value - center)
+    sums: dict[Hashable, float] = dict.fromkeys(clusters, 0.0)
+    for deviation, cluster in zip(map(center.__rsub__, values), clusters, strict=True):
+        sums[cluster] += deviation
     factor = math.sqrt(1 - 1 / len(sums)) if sums else 0.0
     return {
         cluster: factor * total / (n - sizes[cluster]) if sizes[cluster] < n else 0.0 for cluster, total in sums.items()
@@ -172,32 +188,39 @@ def cluster_influences(values: Sequence[float], clusters: Sequence[Hashable]) ->
 
 def effective_clusters(clusters: Sequence[Hashable]) -> float:
     """Return the number of clusters of equal size that would have the same weight."""
-    sizes = Counter(clusters).values()
-    return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
+    return _effective_number(Counter(clusters))
+
+
+def _effective_number(sizes: Counter[Hashable]) -> float:
+    counts = sizes.values()
+    return sum(counts) ** 2 / sum(map(mul, counts, counts)) if counts else 0.0
 
 
 def find_cluster_problem(clusters: Sequence[Hashable]) -> str:
     """Return why the variance between clusters cannot be estimated, or "" if it can."""
-    sizes = Counter(clusters)
+    return _find_size_problem(Counter(clusters))
+
+
+def _find_size_problem(sizes: Counter[Hashable]) -> str:
     if len(sizes) < MIN_CLUSTERS:
         return TOO_FEW_CLUSTERS
-    if effective_clusters(clusters) >= MIN_EFFECTIVE_CLUSTERS:
+    if _effective_number(sizes) >= MIN_EFFECTIVE_CLUSTERS:
         return ""
-    return ONE_LARGE_CLUSTER if 2 * max(sizes.values()) > len(clusters) else SOME_LARGE_CLUSTERS
+    return ONE_LARGE_CLUSTER if 2 * max(sizes.values()) > sizes.total() else SOME_LARGE_CLUSTERS
 
 
-def skew_adjusted_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
+def skew_adjusted_interval(values: Sequence[float], confidence: float = 0.95, counts: Counts = None) -> Interval | None:
     """Return the confidence interval of the mean of independent values, adjusted for skewness.
 
     The interval extends further towards rare extreme values, because a mean closer to them implies a larger variance
     (as in Wilson's interval). Return None for fewer than two values, or if all are equal.
     """
-    moments = mean_and_variance(values)
+    moments = mean_and_variance(values, counts)
     if moments is None or not moments[1]:
         return None
-    (center, variance), n = moments, len(values)
+    (center, variance), n = moments, count_values(values, counts)
     t = student_t_quantile((1 + confidence) / 2, n - 1)
-    cubes = math.fsum(map(pow, map(center.__rsub__, values), repeat(3)))
+    cubes = add_up(map(pow, map(center.__rsub__, values), repeat(3)), counts)
     skew = cubes / (variance * (n - 1)) * t * t / n
 
     def half_width(skew: float) -> float:

@@ -27,6 +27,8 @@ ROUNDING = 1e-12
 MAX_COUNTED, GRID = 100, 20_000
 # The bits of the fractions in a tail of the binomial distribution: far more than a float has.
 FRACTION_BITS = 256
+# A p-value below two to this power is 0 as a float.
+MIN_EXPONENT = -1_080
 OPPOSITE: dict[Direction, Direction] = {"any": "any", "higher": "lower", "lower": "higher"}
 
 
@@ -136,6 +138,11 @@ def sign_test(up: int, down: int, direction: Direction = "any") -> float:
     """
     n = up + down
     smaller_count = min(up, down) if direction == "any" else (down if direction == "higher" else up)
+    if 2 * smaller_count < n and n > -MIN_EXPONENT:
+        # The integers below take long for many pairs. None of the terms of the tail is larger than the first.
+        bits = (_log_comb(n, smaller_count) + math.log(2 * smaller_count + 2)) / math.log(2)
+        if bits - n < MIN_EXPONENT:
+            return 0.0
     # Integers, because floats overflow at about a thousand pairs. The terms of the tail are fractions of its first
     # term; a few thousand of them are not 0, however many pairs there are.
     share = shares = 1 << FRACTION_BITS

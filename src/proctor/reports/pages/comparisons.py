@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.comparison.report import EvalReport
-from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
+from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side, align_numbers
 from proctor.records.comparison import Comparison
 from proctor.records.run import RunMetadata
 
@@ -54,11 +54,12 @@ def count_passes(comparison: Comparison, a: Side, b: Side) -> dict[str, int]:
     """Count the samples that pass on both sides, on one, or on none, as in the flips of the comparison."""
     lost = sum(flip.lost for flip in comparison.flips)
     rates_a, rates_b = (side.find(STRICT_PASS_RATE) or side.find(PASS_RATE) or {} for side in (a, b))
-    excluded = set(comparison.other_content)
+    ids, excluded = [*rates_a], set(comparison.other_content)
+    columns = align_numbers(rates_a, ids), align_numbers(rates_b, ids)
     same = [
         rate_a > 0.5
-        for (name, rate_a), rate_b in zip(rates_a.items(), map(rates_b.get, rates_a), strict=True)
-        if rate_b is not None and (rate_a > 0.5) is (rate_b > 0.5) and name not in excluded
+        for name, rate_a, rate_b in zip(ids, *columns, strict=True)
+        if rate_a is not None and rate_b is not None and (rate_a > 0.5) is (rate_b > 0.5) and name not in excluded
     ]
     return {"both": sum(same), "lost": lost, "won": len(comparison.flips) - lost, "neither": len(same) - sum(same)}
 

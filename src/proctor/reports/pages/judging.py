@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain, compress, repeat
 from typing import Any
 
 from proctor.comparison.report import EvalReport
@@ -18,7 +19,8 @@ from proctor.records.trial import OUTCOMES
 
 MAX_SESSIONS = 2_000
 MAX_DISAGREEMENTS = 1_000
-_PASSED, _FAILED = OUTCOMES.index("passed"), OUTCOMES.index("failed")
+_PASSED, _FAILED = _VERDICTS = OUTCOMES.index("passed"), OUTCOMES.index("failed")
+_NO_FLAG = 2
 
 
 def rubrics_page(report: EvalReport, grid: Grid, configuration: int = 0) -> dict[str, Any]:
@@ -78,53 +80,67 @@ def judges_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
     names = list(grid.marks)
     pairs = [_compare_pair(grid, a, b) for index, a in enumerate(names) for b in names[index + 1 :]]
     disagreements: list[dict[str, Any]] = []
-    flags: dict[int, bool] = {}
-    for cell in range(len(grid.outcomes)):
-        verdicts = {name: marks[cell] for name, marks in grid.marks.items() if marks[cell] in (_PASSED, _FAILED)}
-        if len(verdicts) < 2 or not judges.keys() & verdicts.keys():
-            continue
-        flags[cell] = len(set(verdicts.values())) > 1
-        if flags[cell] and len(disagreements) < MAX_DISAGREEMENTS:
-            row, place = divmod(cell, grid.width)
-            disagreements.append(
-                {
-                    "row": row,
-                    "sample_id": grid.sample_ids[row],
-                    "configuration": grid.configurations[place // grid.epochs],
-                    "epoch": place % grid.epochs,
-                    "verdicts": {name: OUTCOMES[mark] for name, mark in verdicts.items()},
-                }
-            )
+    flags = _flag_cells(grid.marks.values(), lambda marks: _disagrees(dict(zip(names, marks, strict=True)), judges))
+    cell = -1
+    while len(disagreements) < MAX_DISAGREEMENTS and (cell := flags.find(True, cell + 1)) >= 0:
+        row, place = divmod(cell, grid.width)
+        verdicts = {name: marks[cell] for name, marks in grid.marks.items() if marks[cell] in _VERDICTS}
+        disagreements.append(
+            {
+                "row": row,
+                "sample_id": grid.sample_ids[row],
+                "configuration": grid.configurations[place // grid.epochs],
+                "epoch": place % grid.epochs,
+                "verdicts": {name: OUTCOMES[mark] for name, mark in verdicts.items()},
+            }
+        )
     return {
         "judges": judges,
         "pairs": pairs,
         "disagreements": disagreements,
-        "count": sum(flags.values()),
+        "count": flags.count(True),
         "share": _estimate_share(grid, flags),
         "epochs": grid.epochs,
     }
 
 
+def _disagrees(marks: Mapping[str, int], judges: Collection[str]) -> bool | None:
+    """Return whether a judge and another evaluator have different verdicts; None if there are no two verdicts."""
+    verdicts = {name: mark for name, mark in marks.items() if mark in _VERDICTS}
+    if len(verdicts) < 2 or verdicts.keys().isdisjoint(judges):
+        return None
+    return len(set(verdicts.values())) > 1
+
+
+def _flag_cells(marks: Collection[bytes], find_flag: Callable[[tuple[int, ...]], bool | None]) -> bytes:
+    """Return the flag of each cell, or `_NO_FLAG`; a large run has a million cells, but few combinations of marks."""
+    combinations = set(zip(*marks, strict=True))
+    flags = {each: _NO_FLAG if (flag := find_flag(each)) is None else flag for each in combinations}
+    return bytes(map(flags.__getitem__, zip(*marks, strict=True)))
+
+
 def _compare_pair(grid: Grid, a: str, b: str) -> dict[str, Any]:
-    marks = enumerate(zip(grid.marks[a], grid.marks[b], strict=True))
-    verdicts = {cell: pair for cell, pair in marks if max(pair) <= _FAILED}
-    counts = Counter(verdicts.values())
+    marks = grid.marks[a], grid.marks[b]
+    counts = Counter(zip(*marks, strict=True))
+    flags = _flag_cells(marks, lambda pair: pair[0] == pair[1] if max(pair) <= _FAILED else None)
     return {
         "a": a,
         "b": b,
         "agree": counts[_PASSED, _PASSED] + counts[_FAILED, _FAILED],
-        **_estimate_share(grid, {cell: first == second for cell, (first, second) in verdicts.items()}),
+        **_estimate_share(grid, flags),
         "only_a_passed": counts[_PASSED, _FAILED],
         "only_b_passed": counts[_FAILED, _PASSED],
     }
 
 
-def _estimate_share(grid: Grid, flags: Mapping[int, bool]) -> dict[str, Any]:
-    """Return the share of true flags, which are keyed by cell; its interval takes each sample as a cluster."""
-    samples = [cell // grid.width for cell in flags]
-    independent = len(set(samples))
-    if independent == len(flags):
-        share = estimate_rate(sum(flags.values()), len(flags))
+def _estimate_share(grid: Grid, flags: bytes) -> dict[str, Any]:
+    """Return the share of true flags, one for each cell; its interval takes each sample as a cluster."""
+    samples: Iterable[str] = chain.from_iterable(map(repeat, grid.sample_ids, repeat(grid.width)))
+    values = flags.replace(bytes([_NO_FLAG]), b"")
+    clusters = list(compress(samples, map(_NO_FLAG.__ne__, flags)))
+    independent = len(set(clusters))
+    if independent == len(values):
+        share = estimate_rate(values.count(True), len(values))
     else:
-        share = estimate_clustered_rate(Column(array("d", flags.values()), clusters=list(map(str, samples))))
+        share = estimate_clustered_rate(Column(array("d", list(values)), clusters=clusters))
     return {"n": share.n, "samples": independent, "interval": share.interval, "note": share.note}

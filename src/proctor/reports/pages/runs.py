@@ -16,8 +16,9 @@ from proctor.comparison.slices import slice_results
 from proctor.metrics.builtin import PassRateMetric
 from proctor.records.grid import Grid
 from proctor.records.metric import MetricValue, Trend
-from proctor.records.results import Counts
+from proctor.records.results import Counts, Results
 from proctor.records.run import EvaluatorSpec, RunMetadata
+from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES
 from proctor.reports.summary import (
     ERRORS_SEARCHED,
@@ -37,6 +38,8 @@ RESCORED_METRICS = LISTED_METRICS | {"tokens": "judges.tokens", "cost": "judges.
 BINS = 20
 FLAKY_SHOWN = 10
 MAX_COMPARED_RESULTS = 50_000
+# The list of runs is read every few seconds while a run is in progress.
+MAX_READ_RESULTS = 20_000
 
 
 def list_metrics(table: MetricTable) -> dict[str, Any]:
@@ -45,9 +48,16 @@ def list_metrics(table: MetricTable) -> dict[str, Any]:
 
 
 def summarize_run(
-    run: RunMetadata, tables: Mapping[str, MetricTable], counts: Counts, baselines: Iterable[str] = ()
+    run: RunMetadata,
+    tables: Mapping[str, MetricTable],
+    counts: Counts,
+    baselines: Iterable[str] = (),
+    rates: MetricTable | None = None,
 ) -> dict[str, Any]:
-    """Describe a run in the list of runs; `tables` are its metrics by configuration."""
+    """Describe a run in the list of runs; `tables` are its metrics by configuration.
+
+    `rates` are the pass rates so far of a run in progress, which has no metrics yet.
+    """
     listed = RESCORED_METRICS if run.rescored_from else LISTED_METRICS
     metrics = {
         configuration: {name: msgspec.structs.asdict(table[key]) for name, key in listed.items() if key in table}
@@ -72,7 +82,24 @@ def summarize_run(
         "warnings": len(run.warnings),
         "baselines": sorted(baselines),
         "metrics": metrics,
+        "so_far": list_metrics(rates or {}),
     }
+
+
+def estimate_so_far(run: RunMetadata, results: Results, counts: Counts) -> dict[str, MetricValue]:
+    """Estimate the pass rate of each configuration of a run in progress.
+
+    Of many results, only the counts are read, which are those of the only configuration and have no interval.
+    """
+    names = [configuration.name for configuration in run.configurations]
+    judged = counts.passed + counts.failed
+    if not judged:
+        return {}
+    if counts.total <= MAX_READ_RESULTS:
+        rates = {name: PassRateMetric().compute(results.for_configuration(name)) for name in names}
+        return {name: rate for name, rate in rates.items() if rate.n}
+    missing = counts.error + counts.unscored, counts.skipped
+    return {names[0]: MetricValue(counts.passed / judged, judged, *missing, kind="rate")} if len(names) == 1 else {}
 
 
 def configuration_tables(run: RunMetadata, metrics: MetricTable, tables: Mapping[str, MetricTable]) -> dict[str, Any]:
@@ -193,14 +220,15 @@ def count_bins(
     return {"edges": edges, "counts": [after - before for before, after in pairwise(below)]}
 
 
-def slices_page(report: EvalReport, key: str) -> dict[str, Any]:
-    """Describe the pass rate by the values of a metadata key, for each configuration.
+def slices_page(report: EvalReport, key: str, samples: Iterable[Sample[Any, Any]] | None = None) -> dict[str, Any]:
+    """Describe the pass rate by the values of a metadata key, for each configuration; `samples` are those of the run.
 
     The slices of a large run are not compared with each other, which would take minutes.
     """
     metric = "pass_rate"
     if report.total > MAX_COMPARED_RESULTS:
-        slices = slice_results(report.results, report.metadata, report.configurations, key, {}, metric=PassRateMetric())
+        run, names = report.metadata, report.configurations
+        slices = slice_results(report.results, run, names, key, {}, metric=PassRateMetric(), samples=samples)
         note = (
             f"The pass rates count all results. The run has more than {MAX_COMPARED_RESULTS:,}, so the page does not "
             f"look for slices that say the opposite of the total: use proctor compare with --by {key}."

@@ -95,8 +95,11 @@ def _flatten(metadata: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield from _flatten(value, f"{name}.")
         elif key == "tags" and isinstance(value, list | tuple):
             yield from ((f"{name}.{tag}", "yes") for tag in value)
-        elif isinstance(value, str | int | float | bool) and len(text := to_text(value)) <= PREVIEW_LENGTH:
-            yield name, text
+        elif isinstance(value, str | int | float | bool):
+            # A whole number is its own JSON; writing a hundred thousand of them as JSON takes long.
+            text = str(value) if type(value) is int else to_text(value)
+            if len(text) <= PREVIEW_LENGTH:
+                yield name, text
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -49,7 +49,8 @@ const LARGE = 50_000;
 export async function renderComparePage(address) {
   const { runs } = await source.get("runs");
   const typed = ["a", "b"].map((name, index) => address.params.get(name) ?? address.segments[index + 1] ?? "");
-  const pairs = findPairs(runs, ...typed);
+  const sides = await Promise.all(typed.map((reference) => listSides(runs, reference)));
+  const pairs = findPairs(...sides, typed[0] === typed[1]);
   if (pairs.length > 1) return choosePage(runs, "", "", pairs);
   const [a, b] = pairs[0]?.map(writeSide) ?? typed;
   if (address.segments.length > 1 || (pairs.length && `${[a, b]}` !== `${typed}`)) {
@@ -63,37 +64,22 @@ export async function renderComparePage(address) {
   return new ComparePage(runs, a, b, await source.get("compare", { a, b }));
 }
 
-/** Find a run as the command line does: by its id, "latest", its name, a baseline, or the start of its id. */
-function findRun(runs, reference) {
-  const starting = runs.filter((run) => run.run_id.startsWith(reference));
-  return (
-    runs.find((run) => run.run_id === reference) ??
-    (reference === "latest" ? runs[0] : undefined) ??
-    runs.find((run) => run.name === reference) ??
-    runs.find((run) => run.baselines.includes(reference)) ??
-    (starting.length === 1 ? starting[0] : undefined)
-  );
-}
-
 /** List the configurations that a typed RUN or RUN@CONFIGURATION means, as [run, configuration]. */
-function listSides(runs, typed) {
-  const run = findRun(runs, typed);
-  if (run || !typed.includes("@")) return (run?.configurations ?? []).map((name) => [run, name]);
-  const at = typed.lastIndexOf("@");
-  const [owner, name] = [findRun(runs, typed.slice(0, at)), typed.slice(at + 1)];
-  return owner?.configurations.includes(name) ? [[owner, name]] : [];
+async function listSides(runs, reference) {
+  if (!reference) return [];
+  const { run_id: id, configurations } = await source.get("find", { reference });
+  const run = runs.find((one) => one.run_id === id);
+  return run ? configurations.map((name) => [run, name]) : [];
 }
 
 /** List the comparisons that two typed sides can mean; configurations of the same name go together. */
-export function findPairs(runs, a, b) {
-  if (!a || !b) return [];
-  const [news, olds] = [listSides(runs, a), listSides(runs, b)];
+function findPairs(news, olds, isSame) {
   let pairs = news.flatMap((one) => olds.map((other) => [one, other]));
   pairs = pairs.filter(([one, other]) => one[0] !== other[0] || one[1] !== other[1]);
   const alike = pairs.filter(([one, other]) => one[1] === other[1]);
   if (alike.length) pairs = alike;
   // The first configuration of a run is the one that the others are compared with.
-  else if (a === b) pairs = pairs.filter(([, other]) => other[1] === other[0].configurations[0]);
+  else if (isSame) pairs = pairs.filter(([, other]) => other[1] === other[0].configurations[0]);
   return pairs;
 }
 

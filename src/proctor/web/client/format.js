@@ -186,9 +186,16 @@ export function toText(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
+// The types of the parts of a message that are images, as IMAGE_TYPES in reports/pages/samples.py.
+const IMAGE_TYPES = ["image", "image_url", "input_image"];
+
+/** True if a part of a message is an image. */
+export function isImage(part) {
+  return IMAGE_TYPES.includes(part?.type);
+}
+
 /** Write a list of content parts as their texts, with a word for each image; null for any other value. */
 function joinParts(value) {
-  const isImage = (part) => ["image", "image_url", "input_image"].includes(part?.type);
   const isPart = (part) => isImage(part) || typeof part?.text === "string";
   if (!Array.isArray(value) || !value.some(isImage) || !value.every(isPart)) return null;
   return value.map((part) => (isImage(part) ? "[image]" : part.text)).join(" ");

@@ -157,6 +157,7 @@ export function renderCosts({ metrics, summary }) {
           ...metricCells(metricName, metric),
         };
       }),
+      { axis: { domain, ticks: domain, format: (end) => formatValue(end, metrics[known[0]][metricName]) } },
     ];
   });
   if (!rows.length) return h("p", { class: "quiet" }, "No times, tokens or costs were recorded.");

@@ -328,7 +328,7 @@ class RunsPage {
         { class: "configuration", "data-tip": label === name ? null : name },
         source.home === "server" ? h("label", null, box, " ", h("bdi", null, label)) : h("bdi", null, label),
       ),
-      h("td", { class: "rate", "data-tip": rate ? describeMetric(rate) : null }, renderRate(rate, run)),
+      h("td", { class: "rate", "data-tip": rate ? describeMetric(rate) : null }, renderRate(rate, run, name)),
       numeric(metrics.mean_score, "score"),
       columns.hasTokens && numeric(metrics.tokens, "tokens"),
       columns.hasCost && numeric(metrics.cost, "cost"),
@@ -398,7 +398,9 @@ function explainTime({ duration_seconds: seconds, status }) {
   return status === "running" ? "the run is in progress" : `the run is ${status}, so its duration is unknown`;
 }
 
-function renderRate(rate, run) {
+function renderRate(rate, run, name) {
+  const soFar = !isNumber(rate?.value) && run.so_far?.[name];
+  if (soFar) rate = soFar;
   if (!isNumber(rate?.value)) return h("span", { class: "quiet" }, describeCounts(run.counts));
   return h(
     "div",
@@ -411,7 +413,7 @@ function renderRate(rate, run) {
       h(
         "span",
         { class: "quiet" },
-        ` ${rate.interval ? formatInterval(rate.interval, rate) : "no interval"} of ${formatInteger(rate.n)}`,
+        ` ${rate.interval ? formatInterval(rate.interval, rate) : "no interval"} of ${formatInteger(rate.n)}${soFar ? " so far" : ""}`,
       ),
       describeMissing(rate) && h("div", { class: "missing" }, describeMissing(rate)),
     ),

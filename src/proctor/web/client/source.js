@@ -85,10 +85,19 @@ class FileSource {
     if (kind === "search") return this.#search(run, params);
     if (kind === "sample") return this.#readSample(run, params.id);
     if (path === "compare") return this.#readComparison(params);
+    if (path === "find") return this.#findSide(params.reference);
     const payload = await this.#read(path, params);
     if (path.endsWith("/scores")) return pickScores(payload, params.evaluator);
     if (path.endsWith("/numbers")) return { numbers: payload[params.column] };
     return path.endsWith("/metadata") && params?.key ? pickMetadata(payload, params.key) : payload;
+  }
+
+  // A report has one run, so that no reference but its id is needed.
+  async #findSide(reference) {
+    const { runs } = await this.#read("runs");
+    const run = runs.find((one) => [reference, reference.slice(0, reference.lastIndexOf("@"))].includes(one.run_id));
+    const isWanted = (name) => [run.run_id, `${run.run_id}@${name}`].includes(reference);
+    return { run_id: run?.run_id ?? null, configurations: run?.configurations.filter(isWanted) ?? [] };
   }
 
   async #readComparison({ a, b }) {

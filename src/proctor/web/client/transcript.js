@@ -1,7 +1,7 @@
 // A session as a readable transcript: messages, folded tool calls, nested sub-agents, images, and a time line.
 
 import { foldout, h, isSafeImage, outcomeMark, quotation, svg } from "./dom.js";
-import { formatCost, formatCount, formatInteger, formatMilliseconds, isNumber, toLine, toText } from "./format.js";
+import { formatCost, formatCount, formatInteger, formatMilliseconds, isImage, isNumber, toLine, toText } from "./format.js";
 import { dataTable } from "./plots.js";
 
 const MAX_EVENTS = 400;
@@ -157,10 +157,8 @@ function renderContent(content) {
 }
 
 function readImage(part) {
-  if (!part || typeof part !== "object") return null;
-  if (part.type === "image_url" || part.type === "input_image")
-    return String(part.image_url?.url ?? part.image_url ?? "");
-  if (part.type !== "image") return null;
+  if (!isImage(part)) return null;
+  if (part.type !== "image") return String(part.image_url?.url ?? part.image_url ?? "");
   const origin = part.source ?? part;
   if (typeof origin.data === "string")
     return `data:${origin.media_type ?? origin.mime_type ?? "image/png"};base64,${origin.data}`;
