@@ -73,7 +73,11 @@ def test_clusters_and_groups_need_wider_margins() -> None:
     assert plain.smallest < grouped.smallest
 
 
-EQUAL = "even if both runs had the same results, a true loss of"
+def _describe_too_few(problem: str, loss: str, fix: str) -> str:
+    reason = f"even if both runs had the same results, a true loss of {loss} would be possible"
+    return f"{problem}: {reason}. Fix: {fix}"
+
+
 NO_MARGIN = (
     "the margin of strict_pass_rate is 0, so only a run that is clearly better than its baseline can pass, "
     "however many samples there are. Fix: "
@@ -86,20 +90,29 @@ NO_MARGIN = (
         (
             NarrowMargin("strict_pass_rate", 0.02, 50, 0.0533, 137),
             {},
-            f"50 samples are too few for a margin of 2 points (strict_pass_rate): {EQUAL} about 6 points would be "
-            "possible. Fix: --margin 6%, or at least 140 samples",
+            _describe_too_few(
+                "50 samples are too few for a margin of 2 points (strict_pass_rate)",
+                "about 6 points",
+                "--margin 6%, or at least 140 samples",
+            ),
         ),
         (
             NarrowMargin("strict_pass_rate", 0.01, 4, 0.462, more=276),
             {},
-            f"4 samples are too few for a margin of 1 point (strict_pass_rate): {EQUAL} about 47 points would be "
-            "possible. Fix: about 280 more samples",
+            _describe_too_few(
+                "4 samples are too few for a margin of 1 point (strict_pass_rate)",
+                "about 47 points",
+                "about 280 more samples",
+            ),
         ),
         (
             NarrowMargin("judge", 0.001, 500, 0.0055),
             {"is_only_metric": False, "early": True},
-            f"500 samples are too few for a margin of 0.1 points (judge): {EQUAL} more than 0.6 points would be "
-            "possible. Fix: --metric judge=0.6%",
+            _describe_too_few(
+                "500 samples are too few for a margin of 0.1 points (judge)",
+                "more than 0.6 points",
+                "--metric judge=0.6%",
+            ),
         ),
         (
             NarrowMargin("strict_pass_rate", 0.0, 50, 0.0533),
