@@ -32,6 +32,10 @@ def gated() -> Iterator[Claim]:
         RED_WITHOUT_MARGIN,
         2,
     )
+    # The interval alone would fail 84% of both.
+    for n, lost, margin, asked in ((60, 0.25, 0.0, (0.76, 0.83)), (200, 0.2, 0.05, (0.8, 0.88))):
+        trial = partial(is_red_if_worse, n=n, won=0.05, lost=lost, margin=margin)
+        yield Claim(f"decide() red, {lost:.0%} lost and 5% won, n = {n}, margin {margin}", trial, asked, 4)
     yield from gated_oddly()
     yield Claim(
         "decide() with as many samples as it asks for, decided",
@@ -144,6 +148,10 @@ def is_red(chance: Chance, kind: str, n: int, metrics: int, margin: float) -> fl
     """Return 1 if a gate on equal systems fails; the metrics are independent."""
     drawn = [flips(chance, n, 0.1, 0.1) if kind == "yes/no" else graded(chance, n) for _ in range(metrics)]
     return float(_verdict(drawn, margin) == "fail")
+
+
+def is_red_if_worse(chance: Chance, n: int, won: float, lost: float, margin: float) -> float:
+    return float(_verdict([flips(chance, n, won, lost)], margin) == "fail")
 
 
 def is_green(chance: Chance, n: int, margin: float, up: float = 0.1, down: float = 0.12) -> float:

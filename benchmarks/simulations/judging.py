@@ -17,20 +17,29 @@ from proctor.validity.drawing import JudgedOutput, draw
 KAPPAS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)
 SIZES = (30, 50, 100, 300)
 VERDICTS = 600
-# Few labels of a judge with hardly any error give too wide an interval, never too narrow a one.
+# Few labels of a judge with hardly any error give too wide an interval of kappa, never too narrow a one. So do those of
+# one rate and few mistakes of one kind, because counts jump.
 WIDE = (0.93, 1.0)
+# Sensitivity and specificity.
+ONE_SIDED = {"false passes": (1.0, 0.7), "false failures": (0.7, 1.0), "rare false passes": (1.0, 0.95)}
 
 
 def judged() -> Iterator[Claim]:
     """95% intervals contain the truth in 93 to 97%."""
     for n in SIZES:
         for kappa in KAPPAS:
+            yield Claim(f"corrected rate, {n} labels, kappa {kappa}", partial(rate_covers, n=n, kappa=kappa), COVERED)
             asked = WIDE if kappa >= 0.8 and n < 100 else COVERED
-            yield Claim(f"corrected rate, {n} labels, kappa {kappa}", partial(rate_covers, n=n, kappa=kappa), asked)
             yield Claim(f"kappa interval, {n} labels, kappa {kappa}", partial(kappa_covers, n=n, kappa=kappa), asked)
+    for mistakes, accuracy in ONE_SIDED.items():
+        for rate in (0.2, 0.5, 0.8, 0.95):
+            trial = partial(one_sided_covers, n=30, rate=rate, accuracy=accuracy)
+            yield Claim(f"corrected rate, 30 labels, only {mistakes}, rate {rate}", trial, WIDE)
+    for n in (60, 150):
+        yield Claim(f"corrected rate, {n} labels in clusters of 3", partial(clusters_cover, n=n), COVERED, 4)
     for n in (30, 60, 120):
         yield Claim(f"stratified by score, {n} labels", partial(score_strata_cover, n=n), (0.93, 0.98), 4)
-    for kappa in (0.2, 0.6):
+    for kappa in (0.2, 0.6, 0.9):
         yield Claim(f"stratified rate, 60 labels, kappa {kappa}", partial(strata_cover, n=60, kappa=kappa), COVERED)
 
 
@@ -65,6 +74,31 @@ def rate_covers(chance: Chance, *, n: int, kappa: float) -> float:
     passed = sum(judge for _, judge in verdicts[n:])
     low, high = corrected_rate(_tabulate(verdicts[:n]), passed, VERDICTS - n).interval
     return float(low <= rate <= high)
+
+
+def one_sided_covers(chance: Chance, *, n: int, rate: float, accuracy: tuple[float, float]) -> float:
+    sensitivity, specificity = accuracy
+    people = [chance.random() < rate for _ in range(VERDICTS)]
+    verdicts = [(y, chance.random() < (sensitivity if y else 1 - specificity)) for y in people]
+    passed = sum(judge for _, judge in verdicts[n:])
+    low, high = corrected_rate(_tabulate(verdicts[:n]), passed, VERDICTS - n).interval
+    return float(low <= rate <= high)
+
+
+def clusters_cover(chance: Chance, *, n: int) -> float:
+    """Return 1 if the rate is covered with three epochs of each sample, which are alike, and labels at random."""
+    outputs, gold = [], {}
+    for index in range(VERDICTS):
+        if index % 3 == 0:
+            p = chance.betavariate(1.4, 0.8)
+        item = LabelledItem("run", str(index // 3), "default", index % 3, "judge")
+        gold[item] = chance.random() < p
+        passed = gold[item] == (chance.random() < 0.9)
+        outputs.append(JudgedOutput(item, passed, (), str(index // 3), 1, "", float(passed)))
+    labelled = {output.item: gold[output.item] for output in chance.sample(outputs, n)}
+    rate = correct_rate(outputs, weigh_labels(outputs, labelled), False)
+    truth = 1.4 / 2.2
+    return float(rate is not None and rate.interval[0] <= truth <= rate.interval[1])
 
 
 def kappa_covers(chance: Chance, *, n: int, kappa: float) -> float:

@@ -161,7 +161,7 @@ def test_a_gate_warns_before_the_run_that_the_baseline_has_more_samples(exam: Pr
     assert result.code == 4
     assert "180 of 200 samples of main are not in the dataset, so the gate cannot pass: add them, or add" in warning
     assert "but it cannot pass, because 180 of 200 samples of main are not in exam" in answer
-    assert "smallest margin" not in warning + answer
+    assert "too few for a margin" not in warning + answer
     assert "would decide it" not in answer
     accepted = exam.proctor(*GATE, "--accept-changes")
     assert "about 34 more samples would decide it" in " ".join(accepted.out.split())

@@ -110,7 +110,9 @@ def test_without_a_margin_equal_runs_are_inconclusive_and_it_says_why() -> None:
     """No number of samples shows that two systems do not differ at all."""
     check = gate(verdicts(1000, 0, 0), margin=0.0)
     assert (check.verdict, check.more_samples) == ("inconclusive", None)
-    assert check.sentence.endswith("; with a margin of 0, identical systems cannot pass: use --margin 1% or more")
+    assert check.sentence.endswith(
+        "; with a margin of 0 only a clearly better run can pass: set --margin to the largest loss that you accept"
+    )
 
 
 def test_a_difference_that_is_the_margin_is_not_settled_by_more_samples() -> None:

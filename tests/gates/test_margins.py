@@ -73,7 +73,15 @@ def test_clusters_and_groups_need_wider_margins() -> None:
     assert plain.smallest < grouped.smallest
 
 
-UNLESS = "unless the run is clearly better than its baseline; "
+def _describe_too_few(problem: str, loss: str, fix: str) -> str:
+    reason = f"even if both runs had the same results, a true loss of {loss} would be possible"
+    return f"{problem}: {reason}. Fix: {fix}"
+
+
+NO_MARGIN = (
+    "the margin of strict_pass_rate is 0, so only a run that is clearly better than its baseline can pass, "
+    "however many samples there are. Fix: "
+)
 
 
 @pytest.mark.parametrize(
@@ -82,25 +90,39 @@ UNLESS = "unless the run is clearly better than its baseline; "
         (
             NarrowMargin("strict_pass_rate", 0.02, 50, 0.0533, 137),
             {},
-            "with 50 samples the smallest margin that can pass is about 6 points, "
-            + UNLESS
-            + "the margin of strict_pass_rate is 2 points. Fix: --margin 6%, or at least 140 samples "
-            + "for a run that is not better",
+            _describe_too_few(
+                "50 samples are too few for a margin of 2 points (strict_pass_rate)",
+                "about 6 points",
+                "--margin 6%, or at least 140 samples",
+            ),
         ),
         (
-            NarrowMargin("strict_pass_rate", 0.01, 4, 0.462, 276),
+            NarrowMargin("strict_pass_rate", 0.01, 4, 0.462, more=276),
             {},
-            "with 4 samples the smallest margin that can pass is about 47 points, "
-            + UNLESS
-            + "the margin of strict_pass_rate is 1 point. Fix: at least 280 samples "
-            + "for a run that is not better",
+            _describe_too_few(
+                "4 samples are too few for a margin of 1 point (strict_pass_rate)",
+                "about 47 points",
+                "about 280 more samples",
+            ),
         ),
         (
             NarrowMargin("judge", 0.001, 500, 0.0055),
             {"is_only_metric": False, "early": True},
-            "with 500 samples the smallest margin that can pass is more than 0.6 points, "
-            + UNLESS
-            + "the margin of judge is 0.1 points. Fix: --metric judge=0.6%",
+            _describe_too_few(
+                "500 samples are too few for a margin of 0.1 points (judge)",
+                "more than 0.6 points",
+                "--metric judge=0.6%",
+            ),
+        ),
+        (
+            NarrowMargin("strict_pass_rate", 0.0, 50, 0.0533),
+            {},
+            f"{NO_MARGIN}--margin 6%, the smallest margin that an equally good run can pass with 50 samples",
+        ),
+        (
+            NarrowMargin("strict_pass_rate", 0.0, 4, 0.462),
+            {},
+            f"{NO_MARGIN}a margin above 0, and more samples: 4 samples allow no margin below about 47 points",
         ),
     ],
 )
@@ -115,7 +137,7 @@ def test_an_inconclusive_gate_says_it_too() -> None:
     for n, notes in ((50, 1), (200, 0)):
         pairs = [(side(n, "new"), side(n))]
         result = add_margin_notes(decide(pairs, config), pairs, config)
-        assert sum("smallest margin" in note for note in result.notes) == notes
+        assert sum("too few for a margin" in note for note in result.notes) == notes
 
 
 def test_an_undecided_gate_names_one_number_of_samples() -> None:
@@ -128,9 +150,9 @@ def test_an_undecided_gate_names_one_number_of_samples() -> None:
     more = result.checks[0].more_samples
     assert more is not None
     assert result.answer.endswith(f"about {format_estimate(more)} more samples would decide it.")
-    [note] = [note for note in result.notes if "smallest margin" in note]
+    [note] = [note for note in result.notes if "too few for a margin" in note]
     assert note.endswith(f"Fix: about {format_estimate(more)} more samples")
     few = Side("new", {"strict_pass_rate": dict.fromkeys(ids[:5], 1.0)}, samples=tuple(ids[:5]))
     limited = add_margin_notes(decide([(few, old)], config), [(few, old)], config)
     assert "it cannot pass, because 5 of 10 samples of main are not in new" in limited.answer
-    assert not any("smallest margin" in note for note in limited.notes)
+    assert not any("too few for a margin" in note for note in limited.notes)

@@ -1,4 +1,4 @@
-"""The normal distribution and Student's t: agreement with scipy and with closed forms."""
+"""The normal distribution, Student's t, beta and F: agreement with scipy and with closed forms."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.stats.distributions import (
+    beta_quantile,
+    f_quantile,
     log_beta,
     log_incomplete_beta,
     normal_cdf,
@@ -120,3 +122,15 @@ def test_impossible_degrees_of_freedom_are_refused(df: float) -> None:
     """Degrees of freedom are positive and finite."""
     with pytest.raises(ValueError, match="degrees of freedom"):
         student_t_cdf(1.0, df)
+
+
+def test_f_quantiles_agree_with_scipy() -> None:
+    """From tiny to large degrees of freedom."""
+    for p, a, b in ((0.025, 7, 413), (0.975, 7, 413), (0.5, 1, 1), (0.99, 40, 2)):
+        assert f_quantile(p, a, b) == pytest.approx(stats.f.ppf(p, a, b), rel=1e-9)
+
+
+@each_row("a, b", [(0.3, 0.3), (0.3, 30.3), (30.3, 0.3), (2.3, 7.3), (400.5, 80.5), (1e6, 3e5), (1.0, 1.0)])
+@each_row("p", [0.005, 0.025, 0.3, 0.975, 0.995])
+def test_beta_quantiles_agree_with_scipy(p: float, a: float, b: float) -> None:
+    assert beta_quantile(p, a, b) == pytest.approx(float(stats.beta.ppf(p, a, b)), rel=1e-8)

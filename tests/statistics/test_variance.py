@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +11,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
-from proctor.core.stats.variance import ComponentEstimate, estimate_components, share_intervals, summarize_samples
+from proctor.core.stats.variance import (
+    ComponentEstimate,
+    _count_degrees,
+    estimate_components,
+    share_intervals,
+    summarize_samples,
+)
 
 
 def split(rows: Iterable[Sequence[float]]) -> ComponentEstimate | None:
@@ -104,6 +111,14 @@ def test_the_shares_have_intervals_that_contain_them() -> None:
     share = estimate.between / (estimate.between + (estimate.within or 0.0) / 3)
     assert 0 < samples[0] < share < samples[1] < 1
     assert epochs == pytest.approx((1 - samples[1], 1 - samples[0]))
+
+
+def test_few_samples_that_cause_the_error_leave_few_degrees_of_freedom() -> None:
+    """Equal squares give no limit; k of n equal squares, the others 0, give 2 / (1 / k - 1 / n)."""
+    assert _count_degrees([(0.5, 0.0), (-0.5, 0.0)] * 10, 0.2, 1.0) == math.inf
+    assert _count_degrees([(1.0, 0.0)] * 4 + [(0.0, 0.0)] * 16, 0.2, 1.0) == pytest.approx(2 / (1 / 4 - 1 / 20))
+    # At a share of 1/2, twice as large a change of the sum cancels that of the part.
+    assert _count_degrees([(1.0, 2.0)] * 3 + [(1.0, 0.0)] * 17, 0.5, 1.0) == pytest.approx(2 / (1 / 17 - 1 / 20))
 
 
 def test_verdicts_that_never_differ_may_differ_elsewhere() -> None:

@@ -19,7 +19,6 @@ from proctor.core.stats.effects import benjamini_hochberg
 from proctor.core.stats.items import (
     correlation,
     cross_validate_core,
-    f_quantile,
     fit_2pl,
     item_rest_association,
     reliability,
@@ -94,12 +93,6 @@ def test_reliability_by_hand() -> None:
     assert measured.interval[0] == pytest.approx(low)
     assert reliability([[1, 0], [0, 1]]) is None
     assert reliability([[1], [0]]) is None
-
-
-def test_f_quantiles_agree_with_scipy() -> None:
-    """From tiny to large degrees of freedom."""
-    for p, a, b in ((0.025, 7, 413), (0.975, 7, 413), (0.5, 1, 1), (0.99, 40, 2)):
-        assert f_quantile(p, a, b) == pytest.approx(stats.f.ppf(p, a, b), rel=1e-9)
 
 
 def test_the_p_value_counts_permutations() -> None:

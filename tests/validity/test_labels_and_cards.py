@@ -400,6 +400,11 @@ def test_a_judge_that_adds_nothing_has_no_corrected_row() -> None:
         ("PPPp" * 10, 40, "the labelled outputs are all alike: the judge passed all 40 of them"),
         ("PfPf" * 10, 40, "the labelled outputs are all alike: people passed all 40 of them"),
         ("PpFf" * 10, 40, "the interval of kappa on its labels, -0.31 to 0.31, includes 0"),
+        (
+            "ffpp" * 10,
+            40,
+            "the interval of kappa on its labels, -1.00 to -0.86, is below 0: it agrees with people less",
+        ),
         ("PPPFFFFF" * 5, 40, ""),
     ],
 )
@@ -430,6 +435,8 @@ def test_the_reason_of_a_card_is_true(people: str, unlabelled: int, cluster: int
     if "includes 0" in rate.reason:
         low, high = (float(end) for end in re.findall(r"-?\d\.\d\d", rate.reason))
         assert low <= 0 <= high
+    if "is below 0" in rate.reason:
+        assert max(float(end) for end in re.findall(r"-?\d\.\d\d", rate.reason)) <= 0
     assert (" left" in rate.reason and "only" in rate.reason) <= (unlabelled > 0)
 
 

@@ -301,7 +301,9 @@ def describe_more(check: Check) -> str:
     if check.interval is None or not check.n:
         return ""
     if not check.margin and not check.difference:
-        return "; with a margin of 0, identical systems cannot pass: use --margin 1% or more"
+        return (
+            "; with a margin of 0 only a clearly better run can pass: set --margin to the largest loss that you accept"
+        )
     distance = abs(abs(check.difference or 0.0) - (check.margin or 0.0))
     if more is None and distance > 1e-9:
         return ""

@@ -419,7 +419,8 @@ def _explain_no_help(table: Confusion, n: int, others: int, effect: float) -> st
     if kappa is None:
         return f"its {n:,} labels are worth fewer than two independent ones"
     if kappa[0] <= 0:
-        return f"the interval of kappa on its labels, {kappa[0]:.2f} to {kappa[1]:.2f}, includes 0"
+        place = "includes 0" if kappa[1] >= 0 else "is below 0: it agrees with people less often than chance would"
+        return f"the interval of kappa on its labels, {kappa[0]:.2f} to {kappa[1]:.2f}, {place}"
     worth = "" if effect == 1 else f", worth {others / effect:.1f} independent ones"
     return f"only {format_count(others, 'verdict')} without a label {'is' if others == 1 else 'are'} left{worth}"
 

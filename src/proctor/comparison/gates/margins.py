@@ -47,23 +47,29 @@ class NarrowMargin(NamedTuple):
     more: int | None = None
 
     def describe(self, *, is_only_metric: bool = True, early: bool = False) -> str:
-        """Return the problem and what fits, in one sentence."""
-        points = _round_up(self.smallest)
+        """Say why the margin cannot be met, and which margin or number of samples can."""
+        points, samples = _round_up(self.smallest), format_count(self.n, "sample")
+        loss = f"{'more than' if early else 'about'} {_name_points(points)}"
         is_default = is_only_metric and self.metric == DEFAULT_METRIC
-        fixes = [
-            (f"--margin {points}%" if is_default else f"--metric {self.metric}={points}%")
-            if self.smallest <= MAX_MARGIN
-            else "",
-            f"about {format_estimate(self.more)} more {'sample' if self.more == 1 else 'samples'}" if self.more else "",
-            f"at least {format_estimate(self.samples)} samples for a run that is not better"
-            if self.samples and not self.more
-            else "",
-        ]
+        option = f"--margin {points}%" if is_default else f"--metric {self.metric}={points}%"
+        if self.smallest > MAX_MARGIN:
+            option = ""
+        if not self.margin:
+            fix = f"{option}, the smallest margin that an equally good run can pass with {samples}"
+            if not option:
+                fix = f"a margin above 0, and more samples: {samples} allow no margin below {loss}"
+            return (
+                f"the margin of {self.metric} is 0, so only a run that is clearly better than its baseline can pass, "
+                f"however many samples there are. Fix: {fix}"
+            )
+        needed = f"at least {format_estimate(self.samples)} samples" if self.samples else ""
+        if self.more:
+            needed = f"about {format_estimate(self.more)} more {'sample' if self.more == 1 else 'samples'}"
         return (
-            f"with {format_count(self.n, 'sample')} the smallest margin that can pass is "
-            f"{'more than' if early else 'about'} {_name_points(points)}, unless the run is clearly better than its "
-            f"baseline; the margin of {self.metric} is {_name_points(f'{100 * self.margin:.3g}')}. "
-            f"Fix: {', or '.join(filter(None, fixes)) or 'more samples'}"
+            f"{samples} {'is' if self.n == 1 else 'are'} too few for a margin of "
+            f"{_name_points(f'{100 * self.margin:.3g}')} ({self.metric}): even if both runs had the same results, "
+            f"a true loss of {loss} would be possible. "
+            f"Fix: {', or '.join(filter(None, (option, needed))) or 'more samples'}"
         )
 
 

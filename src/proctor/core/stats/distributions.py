@@ -1,4 +1,4 @@
-"""Distribution functions and quantiles of the normal distribution and of Student's t."""
+"""Distribution functions and quantiles of the normal distribution, of Student's t, and of beta and F distributions."""
 
 from __future__ import annotations
 
@@ -44,6 +44,40 @@ def log_incomplete_beta(log_odds: float, a: float, b: float) -> float:
         return log_factor - math.log(a) + math.log(_continued_fraction(x, a, b))
     upper_tail = math.exp(log_factor) / b * _continued_fraction(math.exp(log_complement), b, a)
     return math.log1p(-upper_tail)
+
+
+@functools.lru_cache(maxsize=4096)
+def beta_quantile(p: float, a: float, b: float) -> float:
+    """Return the quantile of the beta distribution.
+
+    >>> round(beta_quantile(0.975, 0.5, 30.5), 4)
+    0.0797
+    """
+    return math.exp(_log_logistic(_beta_log_odds(p, a, b)))
+
+
+def f_quantile(p: float, df1: float, df2: float) -> float:
+    """Return the quantile of the F distribution.
+
+    >>> round(f_quantile(0.95, 5, 10), 3)
+    3.326
+    """
+    return df2 / df1 * math.exp(_beta_log_odds(p, df1 / 2, df2 / 2))
+
+
+def _beta_log_odds(p: float, a: float, b: float) -> float:
+    """Return log(x / (1 - x)) of the quantile x, by Newton's method, or bisection where that leaves the known range."""
+    _check_probability(p)
+    low, high, log_odds, norm = -60.0, 60.0, math.log(a / b), log_beta(a, b)
+    for _ in range(100):
+        error = math.exp(log_incomplete_beta(log_odds, a, b)) - p
+        low, high = (log_odds, high) if error < 0 else (low, log_odds)
+        density = math.exp(a * _log_logistic(log_odds) + b * _log_logistic(-log_odds) - norm)
+        step = error / density if density else math.inf
+        if abs(step) < 1e-11:
+            break
+        log_odds = log_odds - step if low < log_odds - step < high else (low + high) / 2
+    return log_odds
 
 
 def _log_logistic(log_odds: float) -> float:

@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from proctor.core.stats.descriptive import mean_and_variance
-from proctor.core.stats.distributions import log_incomplete_beta
+from proctor.core.stats.distributions import f_quantile
 from proctor.core.stats.intervals import Interval
 
 Matrix = Sequence[Sequence[float]]
@@ -112,22 +112,6 @@ def reliability(matrix: Matrix, confidence: float = 0.95) -> Reliability | None:
     low, high = (1 - (1 - alpha) * end for end in ends)
     error = math.sqrt(totals[1] * (1 - min(1.0, alpha)))
     return Reliability(alpha, (low, min(1.0, high)), 1.96 * math.sqrt(2) * error / k)
-
-
-def f_quantile(p: float, df1: float, df2: float) -> float:
-    """Return the quantile of the F distribution.
-
-    >>> round(f_quantile(0.95, 5, 10), 3)
-    3.326
-    """
-    low, high = -60.0, 60.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        if math.exp(log_incomplete_beta(middle, df1 / 2, df2 / 2)) < p:
-            low = middle
-        else:
-            high = middle
-    return df2 / df1 * math.exp((low + high) / 2)
 
 
 def select_core(matrix: Matrix, size: int) -> list[int]:

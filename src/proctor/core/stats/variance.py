@@ -16,6 +16,9 @@ from proctor.core.stats.descriptive import mean
 from proctor.core.stats.distributions import student_t_quantile
 from proctor.core.stats.intervals import Interval, wilson_interval
 
+# Kurtosis of fewer units than this is hardly measured, so the interval is not widened any further.
+MIN_DEGREES = 5.0
+
 
 class SampleSums(NamedTuple):
     """What the components need to know of one sample; the sums of several samples are added up by position.
@@ -101,18 +104,21 @@ def share_intervals(
 
     The units are samples, or sums over clusters of samples. A share is a ratio of two numbers with correlated errors:
     the interval has all shares s for which part - s * sum is not significant (Fieller 1954), with the errors of a
-    jackknife over the units. Components are not cut at 0, because estimates of 0 would have no error. If no verdicts,
-    or no epochs, differ at all, the interval allows for flips in as many units as the data do not rule out.
+    jackknife over the units, and Student's t. Components are not cut at 0, because estimates of 0 would have no error.
+    If no verdicts, or no epochs, differ at all, the interval allows for flips in as many units as the data do not rule
+    out.
     """
     total = _add_up(units)
     whole = parts(_split(total))
     others = [parts(_split(SampleSums(*map(operator.sub, total, unit)))) for unit in units]
-    quantile = student_t_quantile((1 + confidence) / 2, _count_effective(units) - 1)
+    most = _count_effective(units) - 1
     unseen = list(_list_unseen(total, len(units), parts, confidence))
     intervals = []
     for index, part in enumerate(whole):
-        errors = _measure_errors([(each[index], math.fsum(each)) for each in others])
-        low, high = _solve_share(part, math.fsum(whole), errors, quantile)
+        deviations = _center([(each[index], math.fsum(each)) for each in others])
+        degrees = _count_degrees(deviations, part, math.fsum(whole))
+        quantile = student_t_quantile((1 + confidence) / 2, min(most, max(MIN_DEGREES, degrees)))
+        low, high = _solve_share(part, math.fsum(whole), _measure_errors(deviations), quantile)
         possible = [shares[index] for shares in unseen]
         intervals.append((min([low, *possible]), max([high, *possible])))
     return intervals
@@ -123,15 +129,29 @@ def _count_effective(units: Sequence[SampleSums]) -> float:
     return math.fsum(unit.samples for unit in units) ** 2 / math.fsum(unit.samples**2 for unit in units)
 
 
-def _measure_errors(others: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-    """Return the variance of a part, its covariance with the sum, and the variance of the sum, by the jackknife."""
+def _center(others: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return a part and the sum without each unit, as differences from their means."""
     parts, sums = ([value - math.fsum(side) / len(others) for value in side] for side in zip(*others, strict=True))
-    factor = (len(others) - 1) / len(others)
+    return list(zip(parts, sums, strict=True))
+
+
+def _measure_errors(deviations: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the variance of a part, its covariance with the sum, and the variance of the sum, by the jackknife."""
+    factor = (len(deviations) - 1) / len(deviations)
     return (
-        factor * math.fsum(part * part for part in parts),
-        factor * math.fsum(map(operator.mul, parts, sums)),
-        factor * math.fsum(value * value for value in sums),
+        factor * math.fsum(part * part for part, _ in deviations),
+        factor * math.fsum(part * total for part, total in deviations),
+        factor * math.fsum(total * total for _, total in deviations),
     )
+
+
+def _count_degrees(deviations: Sequence[tuple[float, float]], part: float, total: float) -> float:
+    """Return the degrees of freedom of the error of a share (Satterthwaite): few if a few units cause most of it."""
+    share = min(1.0, max(0.0, part / total)) if total else 0.0
+    squares = [(own - share * whole) ** 2 for own, whole in deviations]
+    summed = math.fsum(squares)
+    spread = math.fsum(square * square for square in squares) - summed * summed / len(squares)
+    return 2 * summed * summed / spread if spread > 0 else math.inf
 
 
 def _solve_share(part: float, total: float, errors: tuple[float, float, float], quantile: float) -> Interval:
