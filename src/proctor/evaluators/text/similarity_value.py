@@ -11,6 +11,8 @@ import functools
 import math
 from typing import NamedTuple
 
+from proctor.evaluators.data_files import load_data
+from proctor.evaluators.text.opposites import inflect_noun, inflect_verb
 from proctor.evaluators.tokenizer import split_words
 
 MINILM, MULTILINGUAL = "local:minilm", "local:multilingual"
@@ -69,12 +71,16 @@ def _rescale(number: float, mark: float) -> float:
 
 
 def _measure_recall(output: str, reference_words: dict[str, float], *, by_letters: bool = False) -> float:
-    """Return the share of the reference's words that the output contains; with `by_letters`, also in part."""
-    output_words = _weigh_words(output)
+    """Return the share of the reference's words that the output contains; with `by_letters`, also in part.
+
+    Of a synonym, any is enough.
+    """
+    output_words, synonyms = _weigh_words(output), _load_synonyms()
+    meanings = frozenset[int]().union(*(synonyms.get(word, ()) for word in output_words))
     total = sum(reference_words.values())
     shared = 0.0
     for word, weight in reference_words.items():
-        if word in output_words:
+        if word in output_words or not meanings.isdisjoint(synonyms.get(word, ())):
             shared += weight
         elif by_letters and word.isalpha():
             likeness = max((_measure_likeness(word, other) for other in output_words), default=0.0)
@@ -98,3 +104,16 @@ def get_ngrams(word: str) -> frozenset[str]:
 def _weigh_words(text: str) -> dict[str, float]:
     words = [word for word in split_words(text) if word.text not in _ARTICLES] or split_words(text)
     return {word.text: _WEIGHTS.get(word.kind, 1.0) for word in words[:_MAX_WORDS]}
+
+
+@functools.cache
+def _load_synonyms() -> dict[str, frozenset[int]]:
+    """Return the groups of synonyms of each word, by their index."""
+    data = load_data("text", "synonyms.yaml")
+    groups = [[inflect_noun(word) for word in line.split()] for line in data["nouns and adjectives"].splitlines()]
+    groups += [[inflect_verb(verb, {}) for verb in line.split()] for line in data["verbs"].splitlines()]
+    synonyms: dict[str, frozenset[int]] = {}
+    for index, group in enumerate(groups):
+        for word in (form for forms in group for form in forms):
+            synonyms[word] = synonyms.get(word, frozenset()) | {index}
+    return synonyms
