@@ -25,6 +25,8 @@ MIN_SHARED, MIN_SHARED_FOR_LIMITS = 0.5, 0.75
 # Without other content words, this many function words may differ.
 _MAX_OTHER_WORDS = 2
 _MIN_BASE = 4
+# A phrase that replaces another one, and the sentence around it.
+_MAX_PHRASE, _MIN_SENTENCE = 2, 3
 _CONTENT = ("content", "name", "number")
 _PRONOUNS = frozenset({
     "i", "me", "my", "we", "us", "our", "you", "your", "he", "him", "she", "her", "they", "them", "their", "it", "its",
@@ -64,8 +66,7 @@ class _Part(NamedTuple):
 
 def find_replaced_opposite(output: Sequence[Word], reference: Sequence[Word]) -> Replacement | None:
     """Return a word of the output in whose place the reference has its opposite."""
-    articles = load_english().articles
-    ours, theirs = ([word for word in side if word.text.lower() not in articles] for side in (output, reference))
+    ours, theirs = (_drop_articles(side) for side in (output, reference))
     parts = _list_replaced_parts(ours, theirs)
     extra, other_extra = _list_extra_words(ours, theirs)
     moved = {word.text.lower() for word in extra if word.kind in _CONTENT}
@@ -97,6 +98,28 @@ def find_other_limit(output: Sequence[Word], reference: Sequence[Word]) -> str:
     contents = [[word for word in words if word.kind in _CONTENT] for words in (rest, other)]
     is_same = all(contents) and _measure_shared(*contents) >= MIN_SHARED_FOR_LIMITS
     return limit.original if limit and is_same else ""
+
+
+def find_replaced_phrase(output: Sequence[Word], reference: Sequence[Word]) -> tuple[str, str] | None:
+    """Return the content words in which two otherwise equal sentences differ, if they are not forms of one word."""
+    ours, theirs = (_drop_articles(side) for side in (output, reference))
+    changes = [change for change in _align(ours, theirs) if change[0] != "equal"]
+    if len(changes) != 1 or min(len(ours), len(theirs)) < _MIN_SENTENCE:
+        return None
+    _, start, end, other_start, other_end = changes[0]
+    part, other_part = ours[start:end], theirs[other_start:other_end]
+    contents = [[word.text for word in side if word.kind == "content"] for side in (part, other_part)]
+    if not all(contents) or max(len(part), len(other_part)) > _MAX_PHRASE:
+        return None
+    if not any(word.kind in _CONTENT for word in (*ours[:start], *ours[end:])):
+        return None
+    if any(are_related(word, other) for word, other in product(*contents)):
+        return None
+    return " ".join(word.original for word in part), " ".join(word.original for word in other_part)
+
+
+def _drop_articles(sentence: Sequence[Word]) -> list[Word]:
+    return [word for word in sentence if word.text.lower() not in load_english().articles]
 
 
 def _list_replaced_parts(ours: Sequence[Word], theirs: Sequence[Word]) -> list[_Part]:
@@ -131,12 +154,8 @@ def _find_pairs(part: _Part, ours: Sequence[Word], theirs: Sequence[Word]) -> It
         if is_compared or _is_same_phrase(text, other, texts | other_texts):
             continue
         if _are_opposite(text, other):
-            before = [
-                *ours[part.start + index - 1 : part.start + index],
-                *theirs[part.other_start + other_index - 1 : part.other_start + other_index],
-            ]
-            is_passive = any(word.text in load_roles()["be"] for word in before)
-            yield left, right, not (is_passive and _are_two_sided(text, other))
+            if (is_certain := _compare_sides(part, index, other_index, ours, theirs)) is not None:
+                yield left, right, is_certain
             continue
         strengths = _compare_modals(
             (text, ours[part.start + index + 1 :]), (other, theirs[part.other_start + other_index + 1 :])
@@ -175,8 +194,20 @@ def _is_same_phrase(text: str, other: str, texts: Iterable[str]) -> bool:
     return any(are_related(verb, word) or verb == word for verb in verbs for word in texts)
 
 
-def _are_two_sided(text: str, other: str) -> bool:
-    return {text, other} <= _load_opposites().two_sided
+def _compare_sides(
+    part: _Part, index: int, other_index: int, ours: Sequence[Word], theirs: Sequence[Word]
+) -> bool | None:
+    """Return True if two verbs certainly say the opposite, False if they may tell one event from two sides.
+
+    Return None if they do: "Ann was lent a book by Ben", "Ann borrowed a book from Ben".
+    """
+    texts = {part.output[index].text.lower(), part.reference[other_index].text.lower()}
+    if not texts <= _load_opposites().two_sided:
+        return True
+    start, other_start = part.start + index, part.other_start + other_index
+    before = (ours[start - 1 : start], theirs[other_start - 1 : other_start])
+    passives = [any(word.text in load_roles()["be"] for word in words) for words in before]
+    return None if passives[0] != passives[1] else not all(passives)
 
 
 def _compare_modals(left: tuple[str, Sequence[Word]], right: tuple[str, Sequence[Word]]) -> set[str]:

@@ -106,6 +106,13 @@ def _weigh_words(text: str) -> dict[str, float]:
     return {word.text: _WEIGHTS.get(word.kind, 1.0) for word in words[:_MAX_WORDS]}
 
 
+def are_synonyms(left: str, right: str) -> bool:
+    """Return True if two phrases have words of the same meaning."""
+    synonyms = _load_synonyms()
+    meanings = [[synonyms.get(word.text, frozenset()) for word in split_words(text)] for text in (left, right)]
+    return not frozenset[int]().union(*meanings[0]).isdisjoint(frozenset[int]().union(*meanings[1]))
+
+
 @functools.cache
 def _load_synonyms() -> dict[str, frozenset[int]]:
     """Return the groups of synonyms of each word, by their index."""
