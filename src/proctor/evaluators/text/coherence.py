@@ -272,7 +272,7 @@ def _score_sequence(sentences: Sequence[str], passages: Sequence[str]) -> float:
     """Return less than 1 if a count runs backwards, or the text starts with its conclusion."""
     numbers = [int(match[1]) for sentence in sentences if (match := _POINT_NUMBER.match(sentence))]
     is_long = len(passages) >= _MIN_WORDS
-    if (is_long or len(numbers) >= _MIN_POINTS) and _is_backwards(numbers):
+    if (is_long or len(numbers) >= _MIN_POINTS) and is_out_of_order(numbers):
         return INCOMPLETE_VALUE
     if not is_long:
         return 1.0
@@ -282,7 +282,7 @@ def _score_sequence(sentences: Sequence[str], passages: Sequence[str]) -> float:
     return INCOMPLETE_VALUE if is_concluded or _starts_with(passages[0], english.back_references) else 1.0
 
 
-def _is_backwards(numbers: Sequence[int]) -> bool:
+def is_out_of_order(numbers: Sequence[int]) -> bool:
     """Return True if the points of a list, or of lists inside and after it, are out of order."""
     # No list starts with its second point.
     if 1 in numbers and numbers[0] > 1:

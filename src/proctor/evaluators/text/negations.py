@@ -105,7 +105,7 @@ def find_other_word(output: str, reference: str, *, is_excerpt: bool = False) ->
         return None
     denials, other_denials = _count_negations(texts, pair)
     is_denied = denials.total() != other_denials.total()
-    if (is_denied and pair.kind == "opposites") or (pair.kind == "modals" and (denials or other_denials)):
+    if is_denied and pair.kind == "opposites":
         return None
     return OtherWord(pair.output, pair.reference, _is_only_difference(texts, pair) and pair.kind != "modals")
 
