@@ -34,6 +34,7 @@ from proctor.evaluators.text.similarity_value import (
     SimilarityValue,
     are_synonyms,
     get_ngrams,
+    is_phrase,
     measure_similarity,
 )
 from proctor.evaluators.tokenizer import (
@@ -369,7 +370,8 @@ async def _explain_replaced(embedder: TextEmbedder, answer: str, reference: str)
     """Return why one phrase that replaces another may not mean the same; "" if it may, or more is different."""
     if embedder.embedder.name != MINILM or max(len(answer), len(reference)) > MAX_FACT_CHARACTERS:
         return ""
-    if any(len(split_sentences(text)) != 1 for text in (answer, reference)):
+    # A phrase may name the same thing with another word.
+    if is_phrase(reference) or any(len(split_sentences(text)) != 1 for text in (answer, reference)):
         return ""
     phrases = find_replaced_phrase(split_words(answer), split_words(reference))
     if phrases is None or are_synonyms(*phrases):

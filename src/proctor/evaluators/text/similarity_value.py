@@ -53,14 +53,19 @@ def measure_similarity(embedder: str, cosine: float, output: str, reference: str
     if embedder != MINILM:
         return SimilarityValue(positive, cosine)
     reference_words = _weigh_words(reference)
-    is_phrase = len(reference_words) <= MAX_PHRASE and reference.rstrip()[-1:] not in (".", "!", "?")
-    weight = OTHER_WEIGHT if is_phrase or len(reference_words) > MAX_SENTENCE else SENTENCE_WEIGHT
-    words = _measure_recall(output, reference_words, by_letters=is_phrase)
+    is_short = is_phrase(reference)
+    weight = OTHER_WEIGHT if is_short or len(reference_words) > MAX_SENTENCE else SENTENCE_WEIGHT
+    words = _measure_recall(output, reference_words, by_letters=is_short)
     if len(_weigh_words(output)) <= MAX_PHRASE:
         # "Canberra" for "The capital is Canberra."
         words = max(words, _measure_recall(reference, _weigh_words(output)))
-    mark = PHRASE_MARK if is_phrase else MINILM_MARK
+    mark = PHRASE_MARK if is_short else MINILM_MARK
     return SimilarityValue(_rescale((1.0 - weight) * positive + weight * words, mark), cosine, words)
+
+
+def is_phrase(text: str) -> bool:
+    """Return True if a text has at most five words and no full stop."""
+    return len(_weigh_words(text)) <= MAX_PHRASE and text.rstrip()[-1:] not in (".", "!", "?")
 
 
 def _rescale(number: float, mark: float) -> float:
@@ -73,9 +78,9 @@ def _rescale(number: float, mark: float) -> float:
 def _measure_recall(output: str, reference_words: dict[str, float], *, by_letters: bool = False) -> float:
     """Return the share of the reference's words that the output contains; with `by_letters`, also in part.
 
-    Of a synonym, any is enough.
+    In sentences, a synonym is enough; phrases may be names.
     """
-    output_words, synonyms = _weigh_words(output), _load_synonyms()
+    output_words, synonyms = _weigh_words(output), {} if by_letters or is_phrase(output) else _load_synonyms()
     meanings = frozenset[int]().union(*(synonyms.get(word, ()) for word in output_words))
     total = sum(reference_words.values())
     shared = 0.0
