@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
-from proctor.evaluators.text.coherence import MAX_COMPARED_SENTENCES, CoherenceSigns
+from proctor.evaluators.text.coherence import MAX_COMPARED_SENTENCES, CoherenceSigns, is_out_of_order
 from proctor.evaluators.text.quality import coherence
 from proctor.records.score import Score
 from tests.evaluators.judging.rehearsed import scores
@@ -64,6 +64,8 @@ def test_a_text_that_hangs_together_passes() -> None:
         ("freshness", "So it goes on and on. " * 3 + TEXT),
         ("order", "Built the of in bridge a the was spring. The and storm an took the it away."),
         ("sequence", "2. Stir the flour in well.\n1. Heat the milk first.\n\n" + TEXT),
+        ("sequence", "1. Heat the milk in a pan.\n3. Pour the milk into a cup.\n2. Stir the flour into the milk."),
+        ("sequence", "1. Heat the milk in a pan. 3. Pour the milk into a cup. 2. Stir the flour into the milk."),
         ("sequence", f"However, that was not the last word on it. {TEXT}"),
         ("sequence", f"In summary, they had learned their lesson. {TEXT}"),
         ("completeness", f"{TEXT} Nobody was surprised that the"),
@@ -354,3 +356,20 @@ def test_a_repeated_sentence_is_read_once_to_identify_its_language() -> None:
     result = score("The board met on Friday. " * 6, embedder="lexical")
     assert result.passed is False
     assert "it repeats itself" in result.reason
+
+
+@each_row(
+    ("numbers", "is_wrong"),
+    [
+        ([1, 2, 3], False),
+        ([1, 3, 2], True),
+        ([3, 2, 1], True),
+        ([1, 2, 4], False),
+        ([1, 2, 1, 2], False),
+        ([1, 1, 2, 2], False),
+        ([1, 2, 1, 3, 2], True),
+        ([], False),
+    ],
+)
+def test_lists_after_and_inside_a_list_count_from_one(numbers: list[int], is_wrong: bool) -> None:
+    assert is_out_of_order(numbers) is is_wrong

@@ -11,8 +11,10 @@ from benchmarks.quality import similarity_near_misses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.text.differences import DOUBT, find_difference, find_other_exception, find_other_number
+from proctor.evaluators.text.differences import DOUBT, UNCLEAR, find_difference, find_other_exception, find_other_number
+from proctor.evaluators.text.opposites import find_replaced_phrase
 from proctor.evaluators.text.quality import semantic_similarity
+from proctor.evaluators.tokenizer import split_words
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(similarity_near_misses.FILE).read_text(encoding="utf-8"))
 
@@ -62,6 +64,25 @@ ROWS: list[dict[str, Any]] = yaml.safe_load(Path(similarity_near_misses.FILE).re
             "It costs 9 euros including tax.",
             "another word: 'excluding tax', not 'including tax'",
         ),
+        ("The lamp is off.", "The lamp is on.", "another word: 'off', not 'on'"),
+        ("Sign in", "Sign out", "another word: 'in', not 'out'"),
+        ("Buy shares now.", "Sell shares now.", "another word: 'Buy', not 'Sell'"),
+        ("Entry was refused.", "Entry was given.", "another word: 'refused', not 'given'"),
+        ("The king vetoed the law.", "The king signed the law.", "another word: 'vetoed', not 'signed'"),
+        ("He was acquitted.", "He was convicted.", "another word: 'acquitted', not 'convicted'"),
+        ("She denied the theft.", "She admitted the theft.", "another word: 'denied', not 'admitted'"),
+        ("Take it once a day.", "Take it twice a day.", "another word: 'once', not 'twice'"),
+        ("It opens on weekends.", "It opens on weekdays.", "another word: 'weekends', not 'weekdays'"),
+        ("The bus left yesterday.", "The bus leaves tomorrow.", "another word: 'yesterday', not 'tomorrow'"),
+        ("You may wear a hat.", "You have to wear a hat.", "another word: 'may', not 'have'"),
+        ("Only Ann voted today.", "Everyone voted today.", "another word: 'Only', not 'Everyone'"),
+        ("It takes at least an hour.", "It takes up to an hour.", "another word: 'at least', not 'up to'"),
+        (
+            "The dose was overestimated.",
+            "The dose was underestimated.",
+            "another word: 'overestimated', not 'underestimated'",
+        ),
+        ("He is a careful driver.", "He is a careless driver.", "another word: 'careful', not 'careless'"),
         ("We meet at 3 pm today.", "We meet at 3 am today.", "another time: 'p.m.', not 'a.m.'"),
     ],
 )
@@ -99,6 +120,16 @@ def test_a_changed_fact_is_named(output: str, reference: str, explanation: str) 
         ("A pear costs the same as the plum.", "The plum costs the same as a pear."),
         ("If it snows, a bus replaces the train.", "A bus replaces the train if it snows."),
         ("It is not safe to swim here.", "It is dangerous to swim here."),
+        ("Fill in the form online.", "Fill out the form online."),
+        ("You must not smoke here.", "You may not smoke here."),
+        ("Ann bought the car from Ben.", "Ben sold the car to Ann."),
+        ("Ann was lent a book by Ben.", "Ann borrowed a book from Ben."),
+        ("He lives upstairs from us.", "We live downstairs from him."),
+        ("It is less safe at night.", "It is more dangerous at night."),
+        ("The shop is open until six.", "The shop closes at six."),
+        ("Only Ann voted.", "Ann was the only one who voted."),
+        ("It only takes an hour.", "It takes an hour."),
+        ("He was born in Rome in 1980.", "He was born in 1980 in Rome."),
         ("The hotel is not expensive.", "The hotel is inexpensive."),
         ("The guide is not very polite.", "The guide is impolite."),
         ("The answer was not incorrect.", "The answer was correct."),
@@ -130,6 +161,38 @@ def test_a_negation_that_other_words_may_express_is_a_doubt(output: str, referen
     assert str(find_difference("The lake did not freeze in May.", "The lake froze in May.")) == (
         "only one of the texts is negated"
     )
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "explanation"),
+    [
+        ("Tickets are sold here.", "Tickets can be bought here.", "'sold' and 'bought' may not mean the same"),
+        ("You should bring a coat.", "You must bring a coat.", "'should' and 'must' may not mean the same"),
+        ("Only Ann voted.", "Ann voted.", "only one of the texts has 'Only', and other words may say the same"),
+    ],
+)  # fmt: skip
+def test_words_that_may_mean_the_same_are_no_certain_difference(output: str, reference: str, explanation: str) -> None:
+    difference = find_difference(output, reference)
+    assert difference is not None
+    assert difference.kind in (DOUBT, UNCLEAR)
+    assert str(difference) == explanation
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "phrases"),
+    [
+        ("The landlord kept the deposit.", "The landlord returned the deposit.", ("kept", "returned")),
+        ("The firm laid off ten people.", "The firm hired ten people.", ("laid off", "hired")),
+        ("The firm hires ten people.", "The firm hired ten people.", None),
+        ("The firm hired ten people in May.", "The company has recruited ten people.", None),
+        ("It was kept.", "It was returned.", None),
+    ],
+)
+def test_a_phrase_that_replaces_another_in_the_same_sentence_is_found(
+    output: str, reference: str, phrases: tuple[str, str] | None
+) -> None:
+    """Forms of the same word, and sentences that differ in more, are not compared by phrase."""
+    assert find_replaced_phrase(split_words(output), split_words(reference)) == phrases
 
 
 def test_sentences_of_longer_texts_are_compared_with_their_counterparts() -> None:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.quality.languages import UNREADABLE, choose_mark, read, score_all
 
 from proctor.evaluators.readable_languages import explain_unread, identify_language
-from proctor.evaluators.text.negations import explain_other_negation
+from proctor.evaluators.text.negations import explain_other_negation, find_other_word
 from proctor.evaluators.text.quality import semantic_similarity
 from proctor.evaluators.text.similarity_value import MULTILINGUAL_MARK, measure_similarity
 from proctor.models import weights
@@ -134,6 +134,16 @@ def test_with_minilm_the_words_of_a_phrase_count_half_and_those_of_a_sentence_a_
         ("Билеты не действительны в воскресенье.", "Билеты действительны в воскресенье.", "не"),
         ("这张票星期天不能用。", "这张票星期天能用。", "不"),
         ("この切符は日曜日に使えません。", "この切符は日曜日に使えます。", "ません"),
+        ("不能退款。", "能退款。", "不"),
+        ("猫不在桌子上", "猫在桌子上", "不"),
+        ("Bu doğru değil.", "Bu doğru.", "değil"),
+        ("Otobüs bugün gelmedi.", "Otobüs bugün geldi.", "gelmedi"),
+        ("이 약은 안전하지 않습니다.", "이 약은 안전합니다.", "않"),
+        ("O trem não para em Lisboa.", "O trem para em Lisboa.", "não"),
+        ("Le train n'est plus en retard.", "Le train est en retard.", "n"),
+        ("Toko ini tidak buka hari ini.", "Toko ini buka hari ini.", "tidak"),
+        ("Cửa hàng không mở cửa hôm nay.", "Cửa hàng mở cửa hôm nay.", "không"),
+        ("यह दुकान आज खुली नहीं है।", "यह दुकान आज खुली है।", "नहीं"),
     ],
 )
 def test_a_negation_in_only_one_of_two_similar_texts_is_skipped(negative: str, positive: str, word: str) -> None:
@@ -155,6 +165,9 @@ def test_a_negation_in_only_one_of_two_similar_texts_is_skipped(negative: str, p
         ("Der Zug fährt heute nicht.", "Heute fährt der Zug nicht."),
         ("No es posible entrar sin reserva.", "La entrada exige una reserva previa."),
         ("The museum is not open.", "The museum is open."),
+        ("这家餐厅非常受欢迎。", "这家餐厅很受欢迎。"),
+        ("Non è possibile pagare con carta.", "È impossibile pagare con carta."),
+        ("El hotel no es caro.", "El hotel es barato."),
     ],
 )
 def test_equal_negations_other_words_and_english_have_no_problem(output: str, reference: str) -> None:
@@ -167,7 +180,8 @@ def test_equal_negations_other_words_and_english_have_no_problem(output: str, re
         ("Il prezzo è 20 euro.", "Il prezzo è 30 euro.", False),
         ("Il conto totale è 1.000 euro.", "Il conto totale è 1000 euro.", True),
         ("Il biglietto costa 20 euro.", "Il prezzo del biglietto è 30 euro.", None),
-        ("Il prezzo è alto per noi.", "Il prezzo è basso per noi.", True),
+        ("Il prezzo è alto per noi.", "Il prezzo è basso per noi.", False),
+        ("Il gatto è ruvido per noi.", "Il gatto è liscio per noi.", True),
     ],
 )
 def test_numbers_need_no_language(output: str, reference: str, verdict: bool | None) -> None:
@@ -178,4 +192,54 @@ def test_numbers_need_no_language(output: str, reference: str, verdict: bool | N
 
     score = semantic_similarity(embedder=embed)(output, reference)
     assert score.passed is verdict, score.reason
-    assert score.reason.endswith("changed words are found in English only") is (verdict is True)
+    assert score.reason.endswith("common opposites are compared") is (verdict is True)
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "certain"),
+    [
+        ("La tienda abre el lunes.", "La tienda abre el martes.", True),
+        ("会議は月曜日です。", "会議は火曜日です。", True),
+        ("商店星期一开门。", "商店星期三开门。", True),
+        ("회의는 월요일입니다.", "회의는 화요일입니다.", True),
+        ("Der Kurs beginnt im März.", "Der Kurs beginnt im Mai.", True),
+        ("Es ilegal fumar aquí.", "Es legal fumar aquí.", True),
+        ("È impossibile pagare con carta.", "È possibile pagare con carta.", True),
+        ("Il est interdit de fumer ici.", "Il est permis de fumer ici.", True),
+        ("그것은 불가능합니다.", "그것은 가능합니다.", True),
+        ("Дверь открыта.", "Дверь закрыта.", True),
+        ("Sklep jest otwarty w piątek.", "Sklep jest zamknięty w piątek.", True),
+        ("Heute ist der Laden am Montag offen.", "Der Laden ist am Freitag offen.", False),
+        ("Sie dürfen hier nicht parken.", "Sie müssen hier nicht parken.", False),
+        ("Sie müssen hier bar bezahlen.", "Sie können hier bar bezahlen.", False),
+    ],
+)
+def test_opposites_and_days_of_other_languages_are_found(output: str, reference: str, certain: bool) -> None:
+    """They are certain if all other words are the same."""
+    for texts in ((output, reference), (reference, output)):
+        other = find_other_word(*texts)
+        assert other is not None
+        assert other.is_certain is certain
+
+
+@pytest.mark.parametrize(
+    ("output", "reference"),
+    [
+        ("El hotel no es caro.", "El hotel es barato."),
+        ("Los lunes el museo está cerrado.", "El museo está cerrado los lunes."),
+        ("Il negozio apre alle nove.", "Il negozio è aperto dalle nove."),
+        ("The shop is open.", "The shop is closed."),
+    ],
+)
+def test_denied_opposites_and_english_are_no_other_words(output: str, reference: str) -> None:
+    assert find_other_word(output, reference) is None
+
+
+def test_a_replaced_phrase_that_is_no_synonym_is_skipped() -> None:
+    _need("minilm", "languages")
+    evaluate = semantic_similarity()
+    assert (
+        evaluate("The landlord kept the full deposit.", "The landlord returned the full deposit.").status == "skipped"
+    )
+    assert evaluate("The film was excellent.", "The movie was great.").passed
+    assert evaluate("We ship worldwide.", "We deliver all over the world.").passed

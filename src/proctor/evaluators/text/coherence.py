@@ -45,10 +45,12 @@ MIN_CONNECTED_SENTENCES, MIN_UNCERTAIN_CONNECTION = 8, 0.25
 _MIN_WORDS = 4
 # One stray word may be a quotation or a typing error.
 _MIN_STRAYS = 2
+# Fewer numbered points in a short text may be no list.
+_MIN_POINTS = 3
 MAX_COMPARED_SENTENCES = 300
 # Prose has more than this fraction of function words.
 MIN_FUNCTION_WORDS = 0.05
-_POINT_NUMBER = re.compile(r"([0-9]{1,2})[.)]\s")
+_POINT_NUMBER = re.compile(r"([0-9]{1,2})[.)](?:\s|\Z)")
 _LIST_POINT = re.compile(r"[-*•#>|+]|[0-9A-Za-z]{1,3}[.)]\s")
 # "Thank you and best wishes," ends a letter.
 _MIN_WORDS_BEFORE_COMMA = 6
@@ -194,7 +196,8 @@ async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:
 def _find_lexical_signs(text: str) -> tuple[CoherenceSigns, list[str]]:
     sentences, passages = split_sentences(text), split_passages(text)
     freshness, order = _score_freshness(text, sentences), _score_order(sentences)
-    return CoherenceSigns(None, freshness, order, _score_sequence(passages), _score_completeness(sentences)), passages
+    sequence, completeness = _score_sequence(sentences, passages), _score_completeness(sentences)
+    return CoherenceSigns(None, freshness, order, sequence, completeness), passages
 
 
 def split_passages(text: str) -> list[str]:
@@ -265,18 +268,37 @@ def _score_order(sentences: Sequence[str]) -> float:
     return 1.0 if strays < _MIN_STRAYS else _interpolate(strays / count, *STRAY_RANGE)
 
 
-def _score_sequence(passages: Sequence[str]) -> float:
+def _score_sequence(sentences: Sequence[str], passages: Sequence[str]) -> float:
     """Return less than 1 if a count runs backwards, or the text starts with its conclusion."""
-    if len(passages) < _MIN_WORDS:
+    numbers = [int(match[1]) for sentence in sentences if (match := _POINT_NUMBER.match(sentence))]
+    is_long = len(passages) >= _MIN_WORDS
+    if (is_long or len(numbers) >= _MIN_POINTS) and is_out_of_order(numbers):
+        return INCOMPLETE_VALUE
+    if not is_long:
         return 1.0
-    numbers = [int(match[1]) for passage in passages if (match := _POINT_NUMBER.match(passage))]
-    # A second list starts with its first point again, but no list starts with its second.
-    is_backwards = any(b <= a and b > 1 for a, b in pairwise(numbers)) or (1 in numbers and numbers[0] > 1)
     english = load_english()
     first_half = passages[: len(passages) // 2]
     is_concluded = any(_starts_with(passage, english.conclusions) for passage in first_half)
-    is_broken = is_backwards or is_concluded or _starts_with(passages[0], english.back_references)
-    return INCOMPLETE_VALUE if is_broken else 1.0
+    return INCOMPLETE_VALUE if is_concluded or _starts_with(passages[0], english.back_references) else 1.0
+
+
+def is_out_of_order(numbers: Sequence[int]) -> bool:
+    """Return True if the points of a list, or of lists inside and after it, are out of order."""
+    # No list starts with its second point.
+    if 1 in numbers and numbers[0] > 1:
+        return True
+    last_points: list[int] = []
+    for number in numbers:
+        if number == 1 or not last_points:
+            last_points.append(number)
+            continue
+        # A list inside another one ends where the outer list goes on.
+        while len(last_points) > 1 and number <= last_points[-1]:
+            last_points.pop()
+        if number <= last_points[-1]:
+            return True
+        last_points[-1] = number
+    return False
 
 
 def _starts_with(sentence: str, phrases: Sequence[str]) -> bool:

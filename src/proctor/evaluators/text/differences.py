@@ -18,6 +18,7 @@ from proctor.evaluators.grounding.contradictions import find_opposites, find_rep
 from proctor.evaluators.grounding.denials import find_denials
 from proctor.evaluators.grounding.features import load_antonyms, load_roles
 from proctor.evaluators.language import is_english_word
+from proctor.evaluators.text.opposites import DEGREES, find_other_limit, find_replaced_opposite
 from proctor.evaluators.tokenizer import Word, are_related, load_english, split_sentences, split_words
 
 # The share of the content words of the shorter sentence that both have: for a pair of sentences, and to find the
@@ -43,6 +44,7 @@ _DENIALS = frozenset({
 })  # fmt: skip
 # Prefixes of opposites, the shortest word that takes one, and how many words may be between a negation and a word.
 _PREFIXES, _MIN_BASE, _NEGATION_REACH = ("in", "un", "im", "dis", "non", "ir", "il"), 4, 3
+_OBJECTS = {"i": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
 _ROLE_PREPOSITIONS = frozenset({"of", "to", "for", "in", "on", "at", "after", "before", "about", "against", "over"})
 _MEANINGFUL = ("content", "name", "number")
 _TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "president", "st", "inc", "ltd", "corp"})
@@ -72,6 +74,8 @@ _SIZES: dict[str, tuple[str, float]] = {
 
 # The kind of a difference that may only be one of words: "did not sail", "was cancelled".
 DOUBT = "doubt"
+# The kind of words that may mean the same: "is sold here", "can be bought here".
+UNCLEAR = "unclear"
 _EXCEPTIONS = frozenset({"except", "excepting", "excluding", "besides"})
 
 
@@ -85,6 +89,8 @@ class Difference(NamedTuple):
     def __str__(self) -> str:
         if self.kind in ("negation", "roles"):
             return {"negation": "only one of the texts is negated", "roles": "the roles are exchanged"}[self.kind]
+        if self.kind == UNCLEAR:
+            return f"{self.output!r} and {self.reference!r} may not mean the same"
         if self.kind == DOUBT:
             return f"only one of the texts has {(self.output or self.reference)!r}, and other words may say the same"
         return f"another {self.kind}: {self.output!r}, not {self.reference!r}"
@@ -117,6 +123,8 @@ def find_difference(output: str, reference: str) -> Difference | None:
         load_patterns("text", "exceptions.yaml")["only"].sub("only", text) for text in (output, reference)
     )
     outputs, references = _split(output), _split(reference)
+    if len(outputs) == len(references) == 1 and (opposite := _find_opposite_in_place(outputs[0], references[0])):
+        return opposite
     # A few words in a longer text are compared as an excerpt.
     if not references or (len(references) == 1 and _is_phrase(references[0], outputs)):
         return None
@@ -134,6 +142,22 @@ def find_difference(output: str, reference: str) -> Difference | None:
             if difference:
                 return difference
     return None
+
+
+def find_other_sentence(output: str, reference: str) -> Difference | None:
+    """Return an opposite in the same place, if an output has nearly the same words as a short reference."""
+    outputs, references = _split(output), _split(reference)
+    return _find_opposite_in_place(outputs[0], references[0]) if len(outputs) == len(references) == 1 else None
+
+
+def _find_opposite_in_place(output: Sequence[Word], reference: Sequence[Word]) -> Difference | None:
+    opposite = find_replaced_opposite(output, reference)
+    if opposite and opposite.is_certain:
+        return Difference("word", opposite.output, opposite.reference)
+    if opposite:
+        return Difference(UNCLEAR, opposite.output, opposite.reference)
+    limit = find_other_limit(output, reference)
+    return Difference(DOUBT, limit, "") if limit else None
 
 
 def _count_shared(left: frozenset[str], right: frozenset[str]) -> float:
@@ -248,6 +272,7 @@ def _compare(output: Sequence[Word], reference: Sequence[Word], min_shared: floa
         return None
     return (
         _find_other_number(output, reference)
+        or _find_opposite_in_place(output, reference)
         or _find_other_name(output, reference)
         or _find_polarity(output, reference)
         or _find_exchanged_roles(output, reference)
@@ -346,6 +371,9 @@ def _find_polarity(output: Sequence[Word], reference: Sequence[Word]) -> Differe
         if is_excused or not is_certain:
             return None
         return _find_unmatched_denial(output, reference) or Difference("negation", "", "")
+    # "Less safe" and "more dangerous".
+    if len(opposites) > 1 and any({word.text for word in pair} <= DEGREES for pair in opposites):
+        return None
     # "A is taller than B" and "B is shorter than A".
     if opposites and not is_denied and not _are_turned(output, reference):
         ours, theirs = opposites[0]
@@ -391,7 +419,10 @@ def _has_negated_opposite(sentence: Sequence[Word], other: Sequence[Word]) -> bo
 
 
 def _are_turned(output: Sequence[Word], reference: Sequence[Word]) -> bool:
-    """Return True if each sentence starts with the content word with which the other ends."""
+    """Return True if each sentence starts with the content word, or the person, with which the other ends."""
+    objects = [_OBJECTS.get(side[0].text.lower(), "") for side in (output, reference)]
+    if {objects[0]} & {word.text for word in reference[1:]} and {objects[1]} & {word.text for word in output[1:]}:
+        return True
     ours, theirs = _list_content(output), _list_content(reference)
     return bool(ours and theirs) and _has(ours[0], theirs[-1:]) and _has(theirs[0], ours[-1:])
 
@@ -468,6 +499,9 @@ def _are_words_exchanged(output: Sequence[Word], reference: Sequence[Word]) -> b
     """
     changed = [index for index, pair in enumerate(zip(output, reference, strict=True)) if pair[0].text != pair[1].text]
     if not changed or not {side[index].kind for index in changed for side in (output, reference)} <= set(_MEANINGFUL):
+        return False
+    # "Born in Rome in 1980" and "born in 1980 in Rome".
+    if len({output[index].kind == "number" for index in changed}) > 1:
         return False
     ours, theirs = ([word.text for word in side[changed[0] : changed[-1] + 1]] for side in (output, reference))
     # "Today Ann called Bob" and "Ann called Bob today": a word has moved, and the others follow each other as before.

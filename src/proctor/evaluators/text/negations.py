@@ -1,4 +1,4 @@
-"""Find a negation that only one of two similar texts has, in languages other than English.
+"""Find a negation, an opposite or another day in which two similar texts differ, in languages other than English.
 
 English has more rules, in `differences.py`.
 """
@@ -7,33 +7,85 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
 
 from proctor.evaluators.data_files import load_data
 from proctor.evaluators.language import JUDGE_HINT, is_english_word, is_unspaced
 from proctor.evaluators.readable_languages import ENGLISH, identify_language, is_plainly_english
-from proctor.evaluators.tokenizer import fold_case
 
 # With fewer words in common, two texts may say the same with and without a negation ("not safe", "dangerous").
 MIN_SHARED_WORDS = 0.6
 MAX_CHARACTERS = 5_000
 MAX_SHORT_WORD = 3
+# A text with at most this many words more than a reference is compared as a whole.
+MAX_MORE_WORDS = 2
+# Words with so many equal first letters may be forms of the same word.
+_STEM = 3
+# What * stands for.
+_MAX_ENDING = 3
+_MIN_BASE = 4
+_CLAUSE = re.compile(r"[,;:!?.。，；：！？、]\s*\w")
+# Korean words have particles at their end, so its words are looked for inside the text.
+_PARTS = ("zh", "ja", "th", "ko")
+# Chinese and Japanese share characters, and short texts are often taken for the other language.
+_HAN = frozenset({"zh", "ja"})
+_KANA = re.compile(r"[\u3040-\u30ff]")
 
 
-def explain_other_negation(output: str, reference: str) -> str:
+class OtherWord(NamedTuple):
+    """Words of two texts that exclude each other, and whether all other words are the same."""
+
+    output: str
+    reference: str
+    is_certain: bool
+
+
+class _Group(NamedTuple):
+    """Words that exclude each other: the words of each meaning, some of them beginnings that end with *."""
+
+    kind: str
+    meanings: tuple[tuple[str, ...], ...]
+
+
+class _Pair(NamedTuple):
+    kind: str
+    output: str
+    reference: str
+
+
+class _Texts(NamedTuple):
+    """Two texts, their words (or characters) and their languages."""
+
+    output: str
+    reference: str
+    words: list[str]
+    other_words: list[str]
+    languages: frozenset[str]
+
+    @property
+    def are_unspaced(self) -> bool:
+        """Whether words are looked for inside the texts."""
+        return not self.languages.isdisjoint(_PARTS)
+
+
+def explain_other_negation(output: str, reference: str, *, is_excerpt: bool = False) -> str:
     """Return why two texts of nearly the same words may contradict each other; "" if nothing shows it.
+
+    `is_excerpt` compares only an output that has hardly more words than the reference.
 
     >>> explain_other_negation("Der Zug hält heute nicht in Ulm.", "Der Zug hält heute in Ulm.")[:47]
     "only one of the texts has the negation 'nicht',"
     """
-    if max(len(output), len(reference)) > MAX_CHARACTERS or is_plainly_english(reference):
+    texts = _read(output, reference, is_excerpt=is_excerpt)
+    # "No es caro" and "es barato" say the same.
+    if texts is None or _find_pair(texts):
         return ""
-    language = identify_language(reference)
-    denials, other_denials = (_find_negations(text, language) for text in (output, reference))
-    if denials.total() == other_denials.total():
-        return ""
-    words, other_words = (Counter(_split(text)) for text in (output, reference))
-    if (words & other_words).total() < MIN_SHARED_WORDS * min(words.total(), other_words.total()):
+    denials, other_denials = _count_negations(texts)
+    if denials.total() == other_denials.total() or not _are_similar(texts):
         return ""
     extra = min((denials - other_denials) or (other_denials - denials))
     return (
@@ -41,26 +93,187 @@ def explain_other_negation(output: str, reference: str) -> str:
     )
 
 
+def find_other_word(output: str, reference: str, *, is_excerpt: bool = False) -> OtherWord | None:
+    """Return an opposite, or another day, month or the like, in two texts of nearly the same words.
+
+    >>> find_other_word("Der Zug fährt am Montag nach Ulm.", "Der Zug fährt am Freitag nach Ulm.")
+    OtherWord(output='montag', reference='freitag', is_certain=True)
+    """
+    texts = _read(output, reference, is_excerpt=is_excerpt)
+    pair = _find_pair(texts) if texts else None
+    if texts is None or pair is None:
+        return None
+    denials, other_denials = _count_negations(texts, pair)
+    is_denied = denials.total() != other_denials.total()
+    if is_denied and pair.kind == "opposites":
+        return None
+    return OtherWord(pair.output, pair.reference, _is_only_difference(texts, pair) and pair.kind != "modals")
+
+
+def _read(output: str, reference: str, *, is_excerpt: bool) -> _Texts | None:
+    """Return the texts; None if they are English, or too long, or the output has more than the reference says."""
+    if max(len(output), len(reference)) > MAX_CHARACTERS or is_plainly_english(reference):
+        return None
+    output, reference = (
+        unicodedata.normalize("NFC", text.replace("İ", "i").casefold()) for text in (output, reference)
+    )
+    words, other_words = _split(output), _split(reference)
+    if is_excerpt and (len(words) > len(other_words) + MAX_MORE_WORDS or _CLAUSE.search(output)):
+        return None
+    return _Texts(output, reference, words, other_words, _identify_languages(output, reference))
+
+
+def _identify_languages(output: str, reference: str) -> frozenset[str]:
+    """Return the languages that the texts may be in; empty if they are not known."""
+    languages = {identify_language(text) for text in (output, reference, f"{output}\n{reference}")} - {""}
+    if len(languages) > 1:
+        languages -= {ENGLISH}
+    if languages & _HAN:
+        languages = {"ja"} if _KANA.search(output + reference) else languages | _HAN
+    return frozenset(languages)
+
+
 def _split(text: str) -> list[str]:
     """Return the words of a text, or its characters if it has no spaces."""
-    return re.findall(r"\w" if is_unspaced(text) else r"[\w\u0900-\u097f]+", fold_case(text))
+    return re.findall(r"[\w\u0e00-\u0e7f]" if is_unspaced(text) else r"[\w\u0900-\u097f]+", text)
 
 
-def _find_negations(text: str, language: str) -> Counter[str]:
-    negations = _load_negations(language)
-    # Korean negations are parts of words.
-    if is_unspaced(text) or language == "ko":
+def _are_similar(texts: _Texts) -> bool:
+    """Return True if the shorter text has most of its words in common with the other, perhaps in another form."""
+    shorter, longer = sorted((texts.words, texts.other_words), key=len)
+    if texts.are_unspaced:
+        shared = (Counter(shorter) & Counter(longer)).total()
+    else:
+        others = {word if len(word) < _STEM else word[:_STEM] for word in longer}
+        shared = sum((word if len(word) < _STEM else word[:_STEM]) in others for word in shorter)
+    return shared >= MIN_SHARED_WORDS * len(shorter)
+
+
+def _count_negations(texts: _Texts, pair: _Pair | None = None) -> tuple[Counter[str], Counter[str]]:
+    """Count the words of negation of both texts, without those in a pair of opposites."""
+    left, right = texts.output, texts.reference
+    if pair:
+        left, right = left.replace(pair.output, " ", 1), right.replace(pair.reference, " ", 1)
+    counts = [_find_negations(text, texts.languages) for text in (left, right)]
+    return counts[0], counts[1]
+
+
+def _find_negations(text: str, languages: frozenset[str]) -> Counter[str]:
+    data, words = _load_data(), _split(text)
+    negations = _load_negations(languages)
+    if is_unspaced(text) or "ko" in languages:
+        for phrase in _list_words("not_negations", languages):
+            text = text.replace(phrase, "\n")
         longest_first = sorted(negations, key=len, reverse=True)
-        return Counter(re.findall("|".join(map(re.escape, longest_first)), text))
-    return Counter(word for word in _split(text) if word in negations)
+        found = Counter(re.findall("|".join(map(re.escape, longest_first)), text))
+        return found + Counter(word for word in text.split() if word in _list_words("separate", languages))
+    found = Counter(word for word in words if word in negations)
+    found = found or Counter(word for word in words if word in _list_words("particles", languages))
+    endings = [re.compile(data["endings"][language]) for language in languages if language in data["endings"]]
+    return found + Counter(word for word in words for ending in endings if ending.search(word, 2))
+
+
+def _find_pair(texts: _Texts) -> _Pair | None:
+    """Return two words that exclude each other, each of which only one of the texts has."""
+    pairs = _list_pairs(texts) if texts.languages else iter(())
+    if certain := next((pair for pair in pairs if _is_only_difference(texts, pair)), None):
+        return certain
+    # Short words have too many other meanings.
+    shortest = 1 if texts.are_unspaced else MAX_SHORT_WORD
+    long_pairs = (pair for pair in _list_pairs(texts) if min(len(pair.output), len(pair.reference)) > shortest)
+    return next(long_pairs, None) if texts.languages and _are_similar(texts) else None
+
+
+def _list_pairs(texts: _Texts) -> Iterator[_Pair]:
+    ours, theirs = _list_unshared(texts)
+    if not texts.are_unspaced:
+        for left, right in product(ours, theirs):
+            shorter, longer = sorted((left, right), key=len)
+            prefixes = _list_words("prefixes", texts.languages)
+            if len(shorter) >= _MIN_BASE and any(f"{prefix}{shorter}" == longer for prefix in prefixes):
+                yield _Pair("opposites", left, right)
+    for group in _load_groups(texts.languages):
+        found, other_found = _find_members(group, ours), _find_members(group, theirs)
+        for (meaning, word), (other_meaning, other) in product(found.items(), other_found.items()):
+            if meaning != other_meaning and meaning not in other_found and other_meaning not in found:
+                yield _Pair(group.kind, word, other)
+
+
+def _list_unshared(texts: _Texts) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the words that only one of the texts has, in languages without spaces those of the groups."""
+    if not texts.are_unspaced:
+        words, other_words = set(texts.words), set(texts.other_words)
+        ours = [word for word in texts.words if word not in other_words]
+        return ours, [word for word in texts.other_words if word not in words]
+    members = _compile_members(texts.languages)
+    ours, theirs = members.findall(texts.output), members.findall(texts.reference)
+    return [word for word in ours if word not in theirs], [word for word in theirs if word not in ours]
+
+
+def _find_members(group: _Group, words: Sequence[str]) -> dict[int, str]:
+    """Return the meanings of a group that some words have, by index, each with the word."""
+    found: dict[int, str] = {}
+    for word in words:
+        fits = [
+            (len(form), meaning)
+            for meaning, forms in enumerate(group.meanings)
+            for form in forms
+            if word == form or _is_form(word, form)
+        ]
+        if fits:
+            found.setdefault(max(fits)[1], word)
+    return found
+
+
+def _is_form(word: str, form: str) -> bool:
+    stem = form.removesuffix("*")
+    return stem != form and word.startswith(stem) and len(word) <= len(stem) + _MAX_ENDING
+
+
+def _is_only_difference(texts: _Texts, pair: _Pair) -> bool:
+    if texts.are_unspaced:
+        rest, other = texts.output.replace(pair.output, " ", 1), texts.reference.replace(pair.reference, " ", 1)
+        return re.findall(r"\w+", rest) == re.findall(r"\w+", other)
+    sides = (texts.words, pair.output), (texts.other_words, pair.reference)
+    rests = [[word for word in words if word != left_out] for words, left_out in sides]
+    return rests[0] == rests[1]
 
 
 @functools.cache
-def _load_negations(language: str) -> frozenset[str]:
-    """Return the words of negation of a language; those of all languages if it is not listed."""
-    words = load_data("text", "negations.yaml")
-    if language == ENGLISH:
+def _load_data() -> dict[str, dict[str, str]]:
+    data: dict[str, dict[str, str]] = load_data("text", "negations.yaml")
+    return data
+
+
+@functools.cache
+def _load_negations(languages: frozenset[str]) -> frozenset[str]:
+    """Return the words of negation of some languages; those of all languages if none is listed."""
+    words = _load_data()["words"]
+    if languages == {ENGLISH}:
         # Without weights, short foreign texts are taken for English; short words are parts of names and formulas.
         foreign = " ".join(words.values()).split()
         return frozenset(word for word in foreign if len(word) > MAX_SHORT_WORD and not is_english_word(word))
-    return frozenset((words.get(language) or " ".join(words.values())).split())
+    return _list_words("words", languages) or frozenset(" ".join(words.values()).split())
+
+
+@functools.cache
+def _list_words(name: str, languages: frozenset[str]) -> frozenset[str]:
+    words = _load_data()[name]
+    return frozenset(word for language in languages for word in words.get(language, "").split())
+
+
+@functools.cache
+def _load_groups(languages: frozenset[str]) -> tuple[_Group, ...]:
+    data: dict[str, dict[str, Any]] = load_data("text", "foreign_opposites.yaml")
+    return tuple(
+        _Group(kind, tuple(tuple(item.split("/")) for item in group.split()))
+        for kind, groups in data.items()
+        for language in sorted(languages)
+        for group in groups.get(language, "").split(";")
+    )
+
+
+@functools.cache
+def _compile_members(languages: frozenset[str]) -> re.Pattern[str]:
+    forms = {form for group in _load_groups(languages) for meaning in group.meanings for form in meaning}
+    return re.compile("|".join(map(re.escape, sorted(forms, key=lambda form: (-len(form), form)))) or r"\Z.")

@@ -11,6 +11,8 @@ import functools
 import math
 from typing import NamedTuple
 
+from proctor.evaluators.data_files import load_data
+from proctor.evaluators.text.opposites import inflect_noun, inflect_verb
 from proctor.evaluators.tokenizer import split_words
 
 MINILM, MULTILINGUAL = "local:minilm", "local:multilingual"
@@ -51,14 +53,19 @@ def measure_similarity(embedder: str, cosine: float, output: str, reference: str
     if embedder != MINILM:
         return SimilarityValue(positive, cosine)
     reference_words = _weigh_words(reference)
-    is_phrase = len(reference_words) <= MAX_PHRASE and reference.rstrip()[-1:] not in (".", "!", "?")
-    weight = OTHER_WEIGHT if is_phrase or len(reference_words) > MAX_SENTENCE else SENTENCE_WEIGHT
-    words = _measure_recall(output, reference_words, by_letters=is_phrase)
+    is_short = is_phrase(reference)
+    weight = OTHER_WEIGHT if is_short or len(reference_words) > MAX_SENTENCE else SENTENCE_WEIGHT
+    words = _measure_recall(output, reference_words, by_letters=is_short)
     if len(_weigh_words(output)) <= MAX_PHRASE:
         # "Canberra" for "The capital is Canberra."
         words = max(words, _measure_recall(reference, _weigh_words(output)))
-    mark = PHRASE_MARK if is_phrase else MINILM_MARK
+    mark = PHRASE_MARK if is_short else MINILM_MARK
     return SimilarityValue(_rescale((1.0 - weight) * positive + weight * words, mark), cosine, words)
+
+
+def is_phrase(text: str) -> bool:
+    """Return True if a text has at most five words and no full stop."""
+    return len(_weigh_words(text)) <= MAX_PHRASE and text.rstrip()[-1:] not in (".", "!", "?")
 
 
 def _rescale(number: float, mark: float) -> float:
@@ -69,12 +76,16 @@ def _rescale(number: float, mark: float) -> float:
 
 
 def _measure_recall(output: str, reference_words: dict[str, float], *, by_letters: bool = False) -> float:
-    """Return the share of the reference's words that the output contains; with `by_letters`, also in part."""
-    output_words = _weigh_words(output)
+    """Return the share of the reference's words that the output contains; with `by_letters`, also in part.
+
+    In sentences, a synonym is enough; phrases may be names.
+    """
+    output_words, synonyms = _weigh_words(output), {} if by_letters or is_phrase(output) else _load_synonyms()
+    meanings = frozenset[int]().union(*(synonyms.get(word, ()) for word in output_words))
     total = sum(reference_words.values())
     shared = 0.0
     for word, weight in reference_words.items():
-        if word in output_words:
+        if word in output_words or not meanings.isdisjoint(synonyms.get(word, ())):
             shared += weight
         elif by_letters and word.isalpha():
             likeness = max((_measure_likeness(word, other) for other in output_words), default=0.0)
@@ -98,3 +109,23 @@ def get_ngrams(word: str) -> frozenset[str]:
 def _weigh_words(text: str) -> dict[str, float]:
     words = [word for word in split_words(text) if word.text not in _ARTICLES] or split_words(text)
     return {word.text: _WEIGHTS.get(word.kind, 1.0) for word in words[:_MAX_WORDS]}
+
+
+def are_synonyms(left: str, right: str) -> bool:
+    """Return True if two phrases have words of the same meaning."""
+    synonyms = _load_synonyms()
+    meanings = [[synonyms.get(word.text, frozenset()) for word in split_words(text)] for text in (left, right)]
+    return not frozenset[int]().union(*meanings[0]).isdisjoint(frozenset[int]().union(*meanings[1]))
+
+
+@functools.cache
+def _load_synonyms() -> dict[str, frozenset[int]]:
+    """Return the groups of synonyms of each word, by their index."""
+    data = load_data("text", "synonyms.yaml")
+    groups = [[inflect_noun(word) for word in line.split()] for line in data["nouns and adjectives"].splitlines()]
+    groups += [[inflect_verb(verb, {}) for verb in line.split()] for line in data["verbs"].splitlines()]
+    synonyms: dict[str, frozenset[int]] = {}
+    for index, group in enumerate(groups):
+        for word in (form for forms in group for form in forms):
+            synonyms[word] = synonyms.get(word, frozenset()) | {index}
+    return synonyms
