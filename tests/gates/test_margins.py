@@ -122,7 +122,7 @@ NO_MARGIN = (
         (
             NarrowMargin("strict_pass_rate", 0.0, 4, 0.462),
             {},
-            f"{NO_MARGIN}a margin above 0, and more samples: 4 samples allow no margin below about 47 points",
+            f"{NO_MARGIN}a margin above 0, and more samples: no margin below 47 points can be met with 4 samples",
         ),
     ],
 )

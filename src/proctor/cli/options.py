@@ -383,7 +383,11 @@ def raise_problems(problems: Sequence[Problem], fix: str) -> None:
 
 @contextlib.contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Collect no garbage while modules are imported, and skip them later: this saves a short command 7% of its time."""
+    """Disable garbage collection during imports, then exclude the imported objects from later collections.
+
+    This saves a short command 7% of its time.
+    """
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
@@ -391,7 +395,8 @@ def pause_garbage_collection() -> Iterator[None]:
         # Only once in a process, because frozen objects are never collected.
         if not gc.get_freeze_count():
             gc.freeze()
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 def echo_stderr(text: str, heading: str = "", *, is_problem: bool = True) -> None:

@@ -146,7 +146,7 @@ def _is_scattered(places: Sequence[int]) -> bool:
 # Up to this many results, columns stay in memory after the first read.
 MAX_CACHED_RESULTS = 100_000
 # The figures of the configurations of smaller runs are read together.
-MAX_SPLIT_RESULTS = 1_000_000
+MAX_SPLIT_RESULTS = 400_000
 BLOCKS_PER_QUERY = 64
 BLOCKS_SEARCHED = 4
 # These values stay in memory for runs of any size, because they are small.

@@ -109,7 +109,9 @@ def _tag_object(value: Any, parents: frozenset[int]) -> Any:
     try:
         built = to_builtins(value)
     except ENCODE_ERRORS:
-        return value
+        # One of its mappings has keys that msgspec refuses, or the object contains itself.
+        names = getattr(value, "__struct_fields__", getattr(value, "__dataclass_fields__", None))
+        return value if names is None else {name: _tag_any(getattr(value, name), parents) for name in names}
     return value if is_plain(built) else _tag_any(built, parents)
 
 

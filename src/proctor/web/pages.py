@@ -34,7 +34,7 @@ from proctor.wiring.registry import Registry
 MAX_REPORTS = 8
 # The metadata of so many samples stays in memory, because the slices by each key need it.
 MAX_KEPT_SAMPLES = 200_000
-# The columns of these stay in memory, some 50 MB for 100,000 samples in three configurations.
+# The columns of these stay in memory, some 90 MB for 100,000 samples in three configurations.
 MAX_SLOW_REPORTS = 2
 MAX_RUNS = 2_000
 MAX_ROWS = 500

@@ -57,7 +57,8 @@ class NarrowMargin(NamedTuple):
         if not self.margin:
             fix = f"{option}, the smallest margin that an equally good run can pass with {samples}"
             if not option:
-                fix = f"a margin above 0, and more samples: {samples} allow no margin below {loss}"
+                smallest = _name_points(points)
+                fix = f"a margin above 0, and more samples: no margin below {smallest} can be met with {samples}"
             return (
                 f"the margin of {self.metric} is 0, so only a run that is clearly better than its baseline can pass, "
                 f"however many samples there are. Fix: {fix}"
