@@ -11,7 +11,8 @@ import msgspec
 
 from proctor.errors import UsageError
 from proctor.records.lossless import is_plain
-from proctor.records.objects import ENCODE_ERRORS, describe_object, encode_key, encode_unknown, to_builtins
+from proctor.records.objects import ENCODE_ERRORS as ENCODE_ERRORS
+from proctor.records.objects import describe_object, encode_key, encode_unknown, to_builtins
 from proctor.records.validation import explain
 
 T = TypeVar("T")
