@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import statistics
@@ -124,7 +125,8 @@ def test_intervals_lie_within_their_range(table: Confusion, passed: int) -> None
     interval = kappa_interval(table)
     is_constant = 0 in (table.people_passed, table.n - table.people_passed) or table.correlation is None
     assert (interval is None) == (table.kappa is None) == is_constant
-    assert interval is None or -1 <= interval[0] <= interval[1] <= 1
+    if interval is not None and table.kappa is not None:
+        assert -1 <= interval[0] <= table.kappa <= interval[1] <= 1
     for rate in (corrected_rate(table, passed, 100), stratified_rate(table, passed, 100)):
         assert 0 <= rate.interval[0] <= rate.interval[1] <= 1
         assert 0 <= rate.value <= 1
@@ -151,6 +153,36 @@ def test_a_judge_without_errors_keeps_an_interval() -> None:
     rate = corrected_rate(table, 2_000_000, 3_000_000)
     assert rate.interval == pytest.approx((2 / 3 * (1 - 0.0877), 2 / 3 + 0.1682 / 3), abs=0.001)
     assert corrected_rate(table, 113, 170).interval[1] > 0.73
+
+
+def test_one_mistake_ends_the_interval_of_kappa_below_one() -> None:
+    """One mistake in 30 labels excludes a perfect judge, and none does not; each further one lowers the upper limit."""
+    highs = []
+    for mistakes in range(8):
+        wrong_passes, wrong_failures = (mistakes + 1) // 2, mistakes // 2
+        interval = kappa_interval(Confusion(20 - wrong_failures, wrong_failures, wrong_passes, 10 - wrong_passes))
+        highs.append(interval[1] if interval else math.nan)
+    assert highs[:3] == pytest.approx([1, 0.990, 0.964], abs=0.001)
+    assert highs == sorted(highs, reverse=True)
+
+
+def test_intervals_of_kappa_cover_a_good_judge_in_93_to_97_of_100() -> None:
+    """The exact coverage over all tables of 30 labels with a kappa of .9, both with pass rates of .5 to .85."""
+    n, covered, total = 30, 0.0, 0.0
+    rates = [0.5 + 0.05 * step for step in range(8)]
+    mistakes = [(1 - 0.9) * rate * (1 - rate) for rate in rates]
+    cells = [(rate - b, b, 1 - rate - b) for rate, b in zip(rates, mistakes, strict=True)]
+    # More than 8 mistakes in 30 labels have a chance below 1 in 100,000.
+    for wrong, passed in itertools.product(range(9), range(n + 1)):
+        for only_people in range(wrong + 1):
+            table = Confusion(passed, only_people, wrong - only_people, n - wrong - passed)
+            interval = kappa_interval(table) if table.both_failed >= 0 else None
+            if interval is not None:
+                ways = math.comb(n, wrong) * math.comb(wrong, only_people) * math.comb(n - wrong, passed)
+                chance = sum(a**passed * b**wrong * d ** (n - wrong - passed) for a, b, d in cells) * ways
+                total += chance
+                covered += chance * (interval[0] <= 0.9 <= interval[1])
+    assert 0.93 <= covered / total <= 0.97
 
 
 def test_few_mistakes_widen_the_interval_step_by_step() -> None:

@@ -399,11 +399,11 @@ def test_a_judge_that_adds_nothing_has_no_corrected_row() -> None:
         ),
         ("PPPp" * 10, 40, "the labelled outputs are all alike: the judge passed all 40 of them"),
         ("PfPf" * 10, 40, "the labelled outputs are all alike: people passed all 40 of them"),
-        ("PpFf" * 10, 40, "the interval of kappa on its labels, -0.31 to 0.31, includes 0"),
+        ("PpFf" * 10, 40, "the interval of kappa on its labels, -0.31 to 0.32, includes 0"),
         (
             "ffpp" * 10,
             40,
-            "the interval of kappa on its labels, -1.00 to -0.86, is below 0: it agrees with people less",
+            "the interval of kappa on its labels, -1.00 to -0.69, is below 0: it agrees with people less",
         ),
         ("PPPFFFFF" * 5, 40, ""),
     ],

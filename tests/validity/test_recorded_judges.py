@@ -79,6 +79,7 @@ def test_card_of_gpt4_on_refusals() -> None:
     assert people.both_passed == 230
     assert people.only_people + people.only_judge == 2
     assert (judge.both_passed, judge.only_people, judge.only_judge) == (230, 0, 28)
+    assert kappa_interval(judge) == pytest.approx((0.826, 0.913), abs=0.001)
     assert judge.kappa is not None
     assert people.kappa is not None
     assert judge.kappa < people.kappa

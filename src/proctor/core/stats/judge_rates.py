@@ -13,7 +13,7 @@ from typing import NamedTuple
 from proctor.core.stats.distributions import beta_quantile, normal_quantile, student_t_quantile
 from proctor.core.stats.intervals import Interval, wilson_interval
 
-# The part of an item that is added to each cell for the interval of kappa.
+# The part of an item that is added to cells for the interval of kappa.
 SMOOTHING = 0.5
 # The same for corrected rates. Half an item makes intervals of a judge with few mistakes too wide (coverage 98 to 99%),
 # a quarter too narrow if all its mistakes are of one kind (below 93%).
@@ -97,16 +97,27 @@ def _chance_agreement(table: Confusion) -> float | None:
 def kappa_interval(table: Confusion, confidence: float = 0.95) -> Interval | None:
     """Return the interval of kappa; None for fewer than two items, or if kappa is undefined.
 
-    The large-sample error of Fleiss, Cohen and Everitt (1969), with half an item added to each cell.
+    Both limits use the large-sample error of Fleiss, Cohen and Everitt (1969): the lower one on the scale of kappa,
+    with half an item added to each cell; the upper one on Fisher's scale, with half an item added to equal verdicts.
     """
-    if table.n < 2 or table.kappa is None:
+    value = table.kappa
+    if table.n < 2 or value is None:
         return None
     smooth = table.add(SMOOTHING, SMOOTHING, SMOOTHING, SMOOTHING)
     kappa, error = smooth.kappa, kappa_error(smooth)
     if kappa is None or error is None:
         return None
-    half = student_t_quantile((1 + confidence) / 2, table.n - 1) * error
-    return max(-1.0, kappa - half), min(1.0, kappa + half)
+    low = kappa - student_t_quantile((1 + confidence) / 2, table.n - 1) * error
+    return max(-1.0, low), max(value, _limit_kappa(table.add(SMOOTHING, 0, 0, SMOOTHING), confidence))
+
+
+def _limit_kappa(table: Confusion, confidence: float) -> float:
+    """Return the upper limit of kappa on Fisher's scale, which ends at 1: without it good judges are covered in 99%."""
+    kappa, error = table.kappa, kappa_error(table)
+    if kappa is None or error is None or kappa >= 1:
+        return 1.0
+    half = normal_quantile((1 + confidence) / 2) * error / (1 - kappa**2)
+    return math.tanh(math.atanh(kappa) + half)
 
 
 def kappa_error(table: Confusion) -> float | None:
