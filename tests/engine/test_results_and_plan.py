@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,26 @@ def test_a_stream_that_is_cancelled_from_inside_ends_the_run_with_an_error() -> 
 
     with pytest.raises(DatasetError, match="the code of the dataset cancelled reading it"):
         evaluate(shout, IteratorDataset(stream()), exact_match, history=False)
+
+
+def test_samples_that_a_failing_stream_gave_are_stored(tmp_path: Path) -> None:
+    """The database that the samples come from is gone after 50 of them; the running ones are finished."""
+
+    def read() -> Iterator[dict[str, Any]]:
+        for number in range(50):
+            yield {"id": str(number), "input": "a", "expected": "A"}
+        raise ValueError("the database is gone")
+
+    async def answer(text: str) -> str:
+        await asyncio.sleep(0.01)
+        return text.upper()
+
+    path = tmp_path / "history.db"
+    with pytest.raises(ValueError, match="the database is gone"):
+        evaluate(answer, IteratorDataset(read()), [exact_match], history=path, progress=False)
+    history = SQLiteHistory(path)
+    (run,) = history.runs()
+    assert (run.status, len(history.results(run.run_id))) == ("failed", 50)
 
 
 def test_a_file_that_shrinks_during_the_run_is_noticed(tmp_path: Path) -> None:

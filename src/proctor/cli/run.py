@@ -121,13 +121,14 @@ def command(file: Path | None, watch: bool, **options: Any) -> int:
 
 
 def _run(file: Path | None, options: dict[str, Any], recorder: FileRecorder | None = None) -> int:
-    from proctor.cli.outcome import report_outcome, show_card_lines
-    from proctor.cli.outputs import check_reports, reject_outputs_in_dataset
-    from proctor.core import bridge
-    from proctor.engine.start import RunControls
-    from proctor.wiring.evaluate import execute
-    from proctor.wiring.open_history import open_history
-    from proctor.wiring.registry import Registry
+    with cli.pause_garbage_collection():
+        from proctor.cli.outcome import report_outcome, show_card_lines
+        from proctor.cli.outputs import check_reports, reject_outputs_in_dataset
+        from proctor.core import bridge
+        from proctor.engine.start import RunControls
+        from proctor.wiring.evaluate import execute
+        from proctor.wiring.open_history import open_history
+        from proctor.wiring.registry import Registry
 
     file, resume = _split_resume(file, options["resume"])
     file, options["shuffle"] = _split_seed(file, options["shuffle"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,8 +17,11 @@ from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import CLUSTER, Sample, find_metadata_problems
 from proctor.sessions import current as sessions
-from proctor.sessions.importers.imported_session import ImportedSession
-from proctor.sessions.importers.session_files import SessionFiles
+
+# Most runs read samples, so the readers of sessions are imported only for a path with sessions.
+if TYPE_CHECKING:
+    from proctor.sessions.importers.imported_session import ImportedSession
+    from proctor.sessions.importers.session_files import SessionFiles
 
 MAX_PROBLEMS = 20
 # A warning gives the reasons for the first unreadable files, and only the names of the others.
@@ -63,6 +66,8 @@ class SessionDataset:
         pattern: str | None = None,
         session_id: str | None = None,
     ) -> None:
+        from proctor.sessions.importers.session_files import SessionFiles
+
         self._files = SessionFiles(path, format, pattern=pattern)
         self.format = format
         self._session_id = session_id
@@ -77,6 +82,8 @@ class SessionDataset:
         format: str | None = None,  # noqa: A002 - public name
     ) -> SessionDataset:
         """Make a dataset of one session: the session with an id, or the only session."""
+        from proctor.sessions.importers.session_files import SessionFiles
+
         name, _ = select_session(SessionFiles(path, format), session_id)
         return SessionDataset(path, format, session_id=name)
 

@@ -12,7 +12,7 @@ import enum
 import uuid
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -21,6 +21,7 @@ from proctor.core.isolation import UserCall
 from proctor.core.threads import CallThreads
 from proctor.engine import timeouts
 from proctor.records import codec
+from proctor.records.lossless import TAG_START, restore_session, restore_value, tag_value
 from proctor.records.run import RunOptions
 from proctor.records.score import Score
 from proctor.records.session import Session
@@ -167,7 +168,10 @@ class OutputLimits:
         data: bytes = call.value
         if len(data) > self.limit:
             raise TooLarge(subject, len(data), self.limit)
-        return msgspec.json.decode(data, type=as_type)
+        plain: Any = msgspec.json.decode(data, type=as_type)
+        if TAG_START in data:
+            plain = restore_session(plain) if isinstance(plain, Session) else restore_value(plain)
+        return cast(T, plain)
 
     async def limit_output(self, trial: Trial) -> tuple[Trial, Trial]:
         """Return the trial for evaluators and the trial to store; a trial that cannot be stored fails."""
@@ -244,7 +248,7 @@ class OutputLimits:
 def encode_or_repr(value: Any) -> bytes:
     """Encode a value as JSON, or its repr if JSON cannot represent it."""
     try:
-        return codec.encode(value)
+        return codec.encode(tag_value(value))
     except BaseException:
         try:
             text = repr(value)[:MAX_REPR_LENGTH]

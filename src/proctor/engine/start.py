@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import secrets
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -426,7 +427,8 @@ def _describe_run(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadat
 def _environment() -> dict[str, str]:
     # `platform.platform` would start a process to find the processor.
     system = f"{platform.system()}-{platform.release()}-{platform.machine()}"
-    return {"proctor": VERSION, "python": platform.python_version(), "platform": system}
+    # `platform.python_version` would compile several patterns.
+    return {"proctor": VERSION, "python": sys.version.split()[0], "platform": system}
 
 
 def _execution(

@@ -74,6 +74,7 @@ class WorkerPool:
         self._over: asyncio.Future[None]
         self.stop_reason: StopReason = ""
         self.failed_result: EvalResult | None = None
+        self._dataset_error: Exception | None = None
         self.stop_error: StopRun | None = None
         self.decision = ""
         self.still_running = 0
@@ -81,7 +82,10 @@ class WorkerPool:
         self._deadlines = None if timeout is None else Deadlines(timeout, self._monotonic)
 
     async def work(self) -> None:
-        """Run until no job is left or the run is stopped."""
+        """Run until no job is left or the run is stopped.
+
+        If reading the dataset fails, the running jobs are finished before the error is raised.
+        """
         self._over = asyncio.get_running_loop().create_future()
         concurrency = self._runner.max_concurrency or self._options.concurrency
         if self._stop_check is not None:
@@ -100,6 +104,8 @@ class WorkerPool:
             if remaining_workers:
                 await asyncio.wait(remaining_workers, timeout=CANCEL_SECONDS)
             self.still_running = await settle_abandoned(CANCEL_SECONDS)
+        if self._dataset_error is not None:
+            raise self._dataset_error
 
     def interrupt(self) -> None:
         """Handle Ctrl-C: the first finishes the running jobs, the second drops them.
@@ -120,7 +126,11 @@ class WorkerPool:
     async def _work(self, slot: WorkerSlot) -> None:
         run, monotonic, progress = self._runner.run, self._monotonic, self._progress
         while True:
-            job = None if self.stop_reason else next(self._jobs, None)
+            try:
+                job = None if self.stop_reason else next(self._jobs, None)
+            except Exception as error:
+                self.stop_reason, self._dataset_error, job = "error", error, None
+                self._drop()
             if job is None:
                 if await self._has_more(slot):
                     continue

@@ -12,9 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.bounded_regex import find_first
 from proctor.evaluators.decorator import evaluator, tag_evaluator
-from proctor.evaluators.formats.format_error import strip_allowed_fence
 from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.plain_values import (
     NO_OUTPUT,
@@ -176,6 +174,8 @@ def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Sc
         compiled = _compile(pattern, flags)
     except EvaluatorError as error:
         return Score.error(str(error))
+    from proctor.evaluators.bounded_regex import find_first
+
     try:
         span = find_first(compiled, output, mode)
     except EvaluatorError as error:
@@ -273,6 +273,8 @@ def json_subset(output: Any, expected: Any, *, allow_fences: bool = False) -> Sc
     if not reference:
         return Score.skipped("the expected mapping is empty: there is nothing to look for")
     if isinstance(output, str):
+        from proctor.evaluators.formats.format_error import strip_allowed_fence
+
         fenced, (output, _) = output, strip_allowed_fence(output, True)
         if not allow_fences and output != fenced:
             reason = "the output is not a mapping: it is JSON in a Markdown fence (allow_fences=True accepts it)"

@@ -58,9 +58,9 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
     A string, or UTF-8 bytes, must be JSON from start to end: no NaN or Infinity, no comments or trailing commas, no
     byte order mark, no text around it. `allow_fences` accepts a Markdown code fence around it. Duplicate keys are
     valid, and the details list them. An output that is already data is valid if it has only values of JSON: mappings,
-    lists, strings, numbers, booleans and None, but no sets, bytes, dates or Decimals. The fields of a model, struct or
-    dataclass may be dates, Decimals, UUIDs or enums, which it writes as strings. None is invalid, the string "null" is
-    valid.
+    lists, strings, numbers, booleans and None, but no sets, bytes, dates or Decimals. Keys may be numbers, booleans or
+    None, which `json.dumps` writes as strings. The fields of a model, struct or dataclass may be dates, Decimals, UUIDs
+    or enums, which it writes as strings. None is invalid, the string "null" is valid.
 
     >>> json_validity('{"city": "Paris"}').passed
     True

@@ -433,6 +433,9 @@ def warn_repeated_samples(results: Results, run: RunMetadata) -> Iterator[str]:
     trials_per_sample = run.options.epochs * max(1, len(run.configurations))
     found = islice(results.samples(), MAX_CHECKED_SAMPLES * trials_per_sample)
     samples = {sample.id: sample for sample in found if sample.cluster is None and "session" not in sample.metadata}
+    inputs = {sample.input for sample in samples.values() if type(sample.input) is str}
+    if len(inputs) == len(samples):
+        return
     counts = Counter(_list_content_keys(samples.values()))
     n = counts.total()
     if n < MIN_REPEATED_SAMPLES:

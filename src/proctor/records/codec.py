@@ -3,86 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from math import isfinite
-from pathlib import PurePath
 from typing import Any, TypeVar
 
 import msgspec
 
-from proctor.core import optional as extras
 from proctor.errors import UsageError
 from proctor.records.lossless import is_plain
+from proctor.records.objects import ENCODE_ERRORS, describe_object, encode_key, encode_unknown, to_builtins
 from proctor.records.validation import explain
 
 T = TypeVar("T")
 
-# Errors from encoding values that JSON cannot represent.
-ENCODE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
-
-
-def _encode_unknown(value: Any) -> Any:
-    """Encode an object, or a key, that msgspec does not support."""
-    if isinstance(value, bool | list | tuple | dict | None):
-        # msgspec encodes these as values, so here it is the key of a mapping.
-        return _encode_key(value)
-    pydantic = extras.loaded_module("pydantic")
-    if pydantic is not None and isinstance(value, pydantic.BaseModel):
-        return _dump_model(value)
-    for base, convert in _SUBCLASS_ENCODERS.items():
-        if isinstance(value, base):
-            return convert(value)
-    if callable(getattr(type(value), "tolist", None)):
-        # NumPy numbers and arrays, and similar types.
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {_encode_key(key): item for key, item in value.items()}
-    if isinstance(value, Set):
-        return sorted(value, key=repr)
-    if isinstance(value, PurePath):
-        return str(value)
-    return {"$repr": _describe(value), "$type": type(value).__qualname__}
-
-
-# msgspec encodes these types, but not their subclasses.
-_SUBCLASS_ENCODERS: dict[type, Callable[[Any], Any]] = {
-    str: str.__str__,
-    int: int.__int__,
-    float: float.__float__,
-    BaseException: lambda error: f"{type(error).__name__}: {_describe(error, str)}",
-}
-
-
-def _dump_model(model: Any) -> Any:
-    """Convert a pydantic model to data; fields that it cannot serialize stay unchanged."""
-    try:
-        return model.model_dump(mode="json")
-    except ValueError:
-        return model.model_dump()
-
-
-def _describe(value: Any, describe: Callable[[Any], str] = repr) -> str:
-    """Describe an object, even if its own code fails."""
-    try:
-        return describe(value)
-    except Exception as error:
-        return f"<{type(value).__qualname__}, which cannot be shown: {type(error).__name__}>"
-
-
-def _encode_key(key: Any) -> str:
-    if isinstance(key, str):
-        return str.__str__(key)
-    if key is None or isinstance(key, bool):
-        return {None: "null", True: "true", False: "false"}[key]
-    if isinstance(key, dict) and "$repr" in key:
-        return str(key["$repr"])
-    if isinstance(key, Set):
-        return _describe(sorted(key, key=repr))
-    return str(key) if isinstance(key, int | float | PurePath) else _describe(key)
-
-
-_encoder = msgspec.json.Encoder(enc_hook=_encode_unknown)
-_sorted_encoder = msgspec.json.Encoder(enc_hook=_encode_unknown, order="sorted")
+_encoder = msgspec.json.Encoder(enc_hook=encode_unknown)
+_sorted_encoder = msgspec.json.Encoder(enc_hook=encode_unknown, order="sorted")
 
 
 def encode(value: Any) -> bytes:
@@ -105,7 +40,7 @@ def to_text(value: Any) -> str:
     try:
         return encode(value if is_plain(value) else _make_readable(value)).decode()
     except ENCODE_ERRORS:
-        return _describe(value)
+        return describe_object(value)
 
 
 _BYTES = (bytes, bytearray, memoryview)
@@ -134,7 +69,7 @@ def _make_readable(value: Any) -> Any:
         return [_make_readable(item) for item in value]
     if isinstance(value, Set):
         return [_make_readable(item) for item in sorted(value, key=repr)]
-    built = msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True, builtin_types=_BYTES)
+    built = msgspec.to_builtins(value, enc_hook=encode_unknown, str_keys=True, builtin_types=_BYTES)
     return _make_readable(built) if isinstance(built, dict | list | float) else built
 
 
@@ -154,7 +89,7 @@ def encode_any_text(value: Any) -> bytes:
     try:
         return _encoder.encode(value)
     except ValueError:
-        return _encoder.encode(_make_encodable(msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True)))
+        return _encoder.encode(_make_encodable(to_builtins(value)))
 
 
 def escape_surrogates(text: str) -> str:
@@ -189,7 +124,7 @@ def decode(data: bytes | str, as_type: type[T], *, where: str = "") -> T:
 def to_plain(value: Any) -> Any:
     """Convert a value to JSON types: mappings, lists or tuples, strings, numbers, booleans, None."""
     try:
-        return msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True)
+        return to_builtins(value)
     except TypeError:
         # msgspec rejects the key; encoding as JSON uses the hook.
         return msgspec.json.decode(encode(value))
@@ -209,7 +144,7 @@ def _sort_content(value: Any) -> Any:
     if names is not None and not isinstance(value, type):
         return {name: _sort_content(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
-        return {_encode_key(key): _sort_content(item) for key, item in value.items()}
+        return {encode_key(key): _sort_content(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_sort_content(item) for item in value]
     if isinstance(value, Set):

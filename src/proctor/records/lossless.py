@@ -1,7 +1,7 @@
 """Encode Python values that JSON would change (tuples, NaN, keys that are not strings) without loss.
 
-Such a value is written as `{"$py": kind, "value": …}`; other values are written unchanged. The codec handles instances
-of custom classes.
+Such a value is written as `{"$py": kind, "value": …}`; other values are written unchanged. Instances of custom classes
+are written as the data in them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from uuid import UUID
 
 import msgspec
 
+from proctor.records.objects import ENCODE_ERRORS, to_builtins
 from proctor.records.sample import Sample
 from proctor.records.session import Session
 from proctor.records.trial import EvalResult
@@ -100,7 +101,16 @@ def _tag_any(value: Any, parents: frozenset[int]) -> Any:
         items = [_tag_any(item, inner) for item in value]
         return _tag(kind.__name__, sorted(items, key=repr))
     encode = _ENCODERS.get(kind)
-    return value if encode is None else _tag(kind.__name__, encode(value))
+    return _tag_object(value, inner) if encode is None else _tag(kind.__name__, encode(value))
+
+
+def _tag_object(value: Any, parents: frozenset[int]) -> Any:
+    """Tag the parts of an object's JSON form that JSON would change; return the object itself if there are none."""
+    try:
+        built = to_builtins(value)
+    except ENCODE_ERRORS:
+        return value
+    return value if is_plain(built) else _tag_any(built, parents)
 
 
 def restore_value(value: Any) -> Any:

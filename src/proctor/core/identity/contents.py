@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import time
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import CellType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -36,7 +36,8 @@ _COLLECTIONS = (list, tuple, set, frozenset)
 # A longer collection of plain data is encoded as a whole.
 MIN_ENCODED_LENGTH = 500
 MAX_ENCODED_PARTS = 5_000_000
-MAX_CONSTANT_PARTS = 10_000
+# A constant with more parts is data rather than a prompt: it counts in the digest of the whole, without a name.
+MAX_CONSTANT_PARTS = 500
 MAX_CONSTANT_BYTES = 1_000_000
 # Passwords in URLs and settings, and words that are keys if they have letters and digits.
 _PASSWORD = re.compile(r"(?i)://[^/\s:@]*:[^/\s@]+@|(?:pass(?:word|wd)?|pwd|secret|token|key|pin)[\"']?\s*[=:]")
@@ -304,15 +305,16 @@ def _count_parts(obj: Any, limit: int) -> int | None:
     while stack:
         part = stack.pop()
         if type(part) is dict:
-            items: Collection[Any] = (*part.keys(), *part.values())
+            count += 2 * len(part)
         elif type(part) in _COLLECTIONS:
-            items = part
+            count += len(part)
         else:
             continue
-        count += len(items)
         if count > limit:
             return None
-        stack.extend(items)
+        if type(part) is dict:
+            stack.extend(part.values())
+        stack.extend(part)
     return count
 
 
