@@ -66,6 +66,7 @@ PHRASES = [
     ("The answer is 42. I apologize for the confusion.", 42, 40),
     ("The answer is 42. Per person it is 6.", 42, 6),
     ("The answer is 42. In minutes it is 2520.", 42, 2520),
+    ("The answer is 42. Confidence: 9", 42, 9),
     ("The answer is 42. It is 6 more than 36.", 42, 6),
     ("The answer is 42.\n\n1. 6 * 7 = 42", 42, 1),
     ("The answer is 42 km. It is 26 miles.", 42, 26),
@@ -109,6 +110,7 @@ OPEN = [
     ("The answer is 42 apples. It is 40 apples.", 42, 40),
     ("The answer is 18. Oh, I forgot one group: it's 24.", 18, 24),
     ("The answer is 30. Hmm. 36.", 30, 36),
+    ("The solution is 64. I'm sorry, 46.", 64, 46),
 ]
 # Outputs that state none of their numbers, or one of two that only the question could tell apart.
 UNSTATED = [
