@@ -69,6 +69,28 @@ CHANGED = [
     ("It made a profit of 5 million.", "It made a profit.", "It made a loss of 5 million."),
     ("His wife wrote the book.", "The book was written by his wife.", "His husband wrote the book."),
     ("The lake is the largest in Asia.", "It is the largest in Asia.", "It is the smallest in Asia."),
+    ("The cyclist rode at 20 km/h.", "He rode at 20 km/h.", "The cyclist rode at 20 mph."),
+    ("The ship sails at 20 knots.", "It sails at 20 knots.", "The ship sails at 20 mph."),
+    ("The car uses 5 l/100 km.", "It uses 5 litres per 100 kilometres.", "The car uses 5 mpg."),
+    ("The patient takes 50 mg per day.", "The patient takes 50 mg daily.", "The patient takes 50 mg per week."),
+    ("The rent is $900 per month.", "The rent is $900 a month.", "The rent is $900 per week."),
+    ("He earns $25 an hour.", "He earns $25 per hour.", "He earns $25 a day."),
+    (
+        "Refunds are possible within 30 days.",
+        "Refunds are possible up to 30 days.",
+        "Refunds are possible after 30 days.",
+    ),
+    ("The shop is open from 9 am.", "It is open from 9 am.", "The shop is open until 9 am."),
+    ("The pool is closed until 6 pm.", "It is closed until 6 pm.", "The pool is closed from 6 pm."),
+    ("Reply by March 10.", "Reply by 10 March.", "Reply after March 10."),
+    ("The offer ends before 5 May.", "It ends before 5 May.", "The offer ends after 5 May."),
+    ("She was born in Berlin and died in Rome.", "She died in Rome.", "She was born in Rome and died in Berlin."),
+    ("Olsen coached Brann and played for Lyn.", "He played for Lyn.", "Olsen coached Lyn and played for Brann."),
+    ("Anna Berg founded it in Oslo.", "Berg founded it in Oslo.", "Anna Berg founded it in Bergen."),
+    ("All members voted for the plan.", "Every member voted for the plan.", "Most members voted for the plan."),
+    ("Some members voted for the plan.", "Some members voted for it.", "All members voted for the plan."),
+    ("The mayor was acquitted in May.", "In May he was acquitted.", "The mayor was convicted in May."),
+    ("The course is for adults.", "It is for adults.", "The course is for children."),
 ]
 
 
@@ -107,3 +129,35 @@ def test_a_paraphrase_with_a_prefix_a_magnitude_or_a_bound_is_not_a_change(conte
     """What says the same in other words is not called an opposite."""
     found = score(output, context)
     assert "(not " not in found.reason, found.reason
+
+
+@each_row(
+    ("context", "output"),
+    [
+        ("The meeting is on 5 June 2024.", "The meeting is on 2024-06-05."),
+        ("The log says 2023-11-02.", "The log says 2 November 2023."),
+        ("The office closes at 3 pm.", "The office closes at 15:00."),
+        ("The party was in Warsaw at 20:30.", "The party in Warsaw was at 8:30 pm."),
+        ("The race took 15:30.", "The race took 15 minutes and 30 seconds."),
+        ("The cyclist rode at 20 km/h.", "The cyclist rode at 20 kilometers per hour."),
+        ("The car drives 60 mph.", "The car drives 60 miles per hour."),
+        ("Wind speeds reached 120 km/h (75 mph).", "Winds reached 75 mph."),
+        ("The flat costs $900 per month and $30 per week for heating.", "Heating costs $30 per week."),
+        ("Refunds are possible within 30 days.", "Refunds are possible for up to 30 days."),
+        ("After 1990 the town grew. Before 1990 it was small.", "The town grew after 1990."),
+        ("The war lasted from 1939 to 1945.", "The war lasted until 1945."),
+        ("He served as mayor from 1990 until 1995.", "He was mayor from 1990 to 1995."),
+        ("She was born in Berlin and died in Rome.", "She died in Rome and was born in Berlin."),
+        ("Alice was hired by Bob and trained by Carl.", "Carl trained Alice, and Bob hired her."),
+        ("Tom works for Acme in Oslo.", "Tom works in Oslo for Acme."),
+        ("Anna Berg founded the firm in Oslo.", "The Bergs founded the firm in Oslo."),
+        ("The German firm sells cars in Italy.", "The firm from Germany sells cars in Italy."),
+        ("Many students like the new hall.", "Some students like the new hall."),
+        ("Each room has a balcony.", "All rooms have a balcony."),
+        ("All rooms have a balcony. Some rooms have a bath.", "Some rooms have a bath."),
+        ("The court convicted two men and acquitted a third.", "Two men were convicted."),
+    ],
+)
+def test_another_form_of_a_rate_limit_time_place_or_share_passes(context: str, output: str) -> None:
+    found = score(output, context)
+    assert found.passed is True, found.reason

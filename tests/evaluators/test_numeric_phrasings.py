@@ -176,7 +176,7 @@ def test_a_number_on_the_way_to_the_answer_never_passes(text: str, other: int) -
         (r"\boxed{\dfrac12}", 0.5),
         ("The answer is 2^10.", 1024),
         ("It happened in 1945.", 1945),
-        ("It ended on May 8, 1945.", 1945),
+        ("It ended in May 1945.", 1945),
         ("He came 3rd.", 3),
         ("The answer is one.", 1),
         ("One hundred and five people came.", 105),

@@ -57,6 +57,33 @@ PHRASES = [
     ("She needs 5 more apples.", 5, 6),
     ("There were 36 birds - 30 birds = 6 more pink birds than white birds.", 6, 30),
     ("Sam saves $15 a week. In 10 weeks that adds up to $150.", 150, 15),
+    ("The answer is 42. Hmm, I misread the question, it is 40.", 40, 42),
+    ("The answer is 42. No, I misread it: it's 40.", 40, 42),
+    ("The answer is 42. On reflection it is 40.", 40, 42),
+    ("The answer is 42... Apologies, 40.", 40, 42),
+    ("Answer: 42. Hmm, I misread it, it is 40.", 40, 42),
+    ("I misread the problem at first. The answer is 42.", 42, 41),
+    ("The answer is 42. I apologize for the confusion.", 42, 40),
+    ("The answer is 42. Per person it is 6.", 42, 6),
+    ("The answer is 42. In minutes it is 2520.", 42, 2520),
+    ("The answer is 42. Confidence: 9", 42, 9),
+    ("The answer is 42. It is 6 more than 36.", 42, 6),
+    ("The answer is 42.\n\n1. 6 * 7 = 42", 42, 1),
+    ("The answer is 42 km. It is 26 miles.", 42, 26),
+    ("It is 3 tenths.", 0.3, 3),
+    ("42 hundredths", 0.42, 42),
+    ("2 thirds", 2 / 3, 2),
+    ("The digit in the tenths place is 5.", 5, 0.5),
+    ("We walked past 12 shops.", 12, 3),
+    ("He took the flight 3 times.", 3, 4),
+    ("Route 66 is 2448 miles long.", 2448, 66),
+    ("The area is 42 (base times height).", 42, 8),
+    ("42 (in base 10)", 42, 10),
+    ("The cost is 30, the tip is 6, the total is 36.", 36, 6),
+    ("In 1969, the club had 3 members.", 3, 1969),
+    ("pi is 3.142", 3.142, 3),
+    ("It should be 42.", 42, 41),
+    ("42 has been confirmed.", 42, 41),
 ]
 # Outputs with two numbers of which neither is marked.
 OPEN = [
@@ -78,6 +105,38 @@ OPEN = [
     ("The answer is 12. Let me recount: thirteen.", 12, 13),
     ("Point A is 3 and B is 4. The distance is 1. B is right.", 1, 4),
     ("Option A is 3 and option B is 4. So the distance is 1. B is right.", 1, 4),
+    ("The sum is 42, the product is 400.", 42, 400),
+    ("Her age is 12, his age is 24.", 12, 24),
+    ("The answer is 42 apples. It is 40 apples.", 42, 40),
+    ("The answer is 18. Oh, I forgot one group: it's 24.", 18, 24),
+    ("The answer is 30. Hmm. 36.", 30, 36),
+    ("The solution is 64. I'm sorry, 46.", 64, 46),
+]
+# Outputs that state none of their numbers, or one of two that only the question could tell apart.
+UNSTATED = [
+    ("42 can be ruled out.", 42, 40),
+    ("42 should be discarded.", 42, 40),
+    ("The textbook says 42 but that's a typo.", 42, 40),
+    ("The manual gives 42, but there is a misprint.", 42, 40),
+    ("It should have been 42.", 42, 40),
+    ("Nobody would say 42.", 42, 40),
+    ("No serious person would answer 42.", 42, 40),
+    ("There are none left out of 5.", 5, 0),
+    ("It's half past 3.", 3, 30),
+    ("quarter to 4", 4, 15),
+    ("January 5", 5, 1),
+    ("March 5th", 5, 3),
+    ("5 January 2020", 2020, 5),
+    ("42 (base 8)", 42, 34),
+    ("101 in binary", 101, 5),
+    ("Das macht 1.500 Euro.", 1500, 1.5),
+    ("Il prezzo è 1.250 euro.", 1250, 1.25),
+    ("1.500 €", 1500, 1.5),
+    ("It was founded in 1969 by 3 people.", 1969, 3),
+    ("It could be 42.", 42, 40),
+    ("Unknown, maybe 42", 42, 40),
+    ("Highway 42", 42, 40),
+    ("Apollo 13", 13, 11),
 ]
 # Refusals and messages of failed requests, and the number that they have.
 WITHOUT_ANSWER = [
@@ -102,7 +161,7 @@ def test_a_marked_number_decides_whatever_is_expected(text: str, answer: int, ot
 
 
 @each_row(("text", "answer", "other"), PHRASES)
-def test_a_phrase_that_states_a_number_decides(text: str, answer: int, other: int) -> None:
+def test_a_phrase_that_states_a_number_decides(text: str, answer: float, other: float) -> None:
     assert numeric_answer(text, answer).passed is True, numeric_answer(text, answer).reason
     assert numeric_answer(text, other).passed is not True, numeric_answer(text, other).reason
 
@@ -112,6 +171,12 @@ def test_of_several_unmarked_numbers_none_decides(text: str, one: int, other: in
     assert numeric_answer(text, one).status == "skipped"
     assert numeric_answer(text, other).status == "skipped"
     assert numeric_answer(text, 1000).passed is False
+
+
+@each_row(("text", "one", "other"), UNSTATED)
+def test_a_number_that_is_not_stated_gets_no_verdict_whatever_is_expected(text: str, one: float, other: float) -> None:
+    assert numeric_answer(text, one).status == "skipped"
+    assert numeric_answer(text, other).status == "skipped"
 
 
 @each_row(("text", "number"), WITHOUT_ANSWER)
@@ -132,7 +197,8 @@ _SENTENCES = st.sampled_from(
         "It took {} minutes.", "Das sind {}.", "I first said {}.", "In total {}.", "{} * {} = {}",
         "\\boxed{{{}}}", "#### {}", "{}.", "Is it {}?", "It is not {}.", "Wait, it is {}.",
         "<answer>{}</answer>", '"answer": {},', '"confidence": {}',
-        "{} is the answer.", "1. {} cats",
+        "{} is the answer.", "1. {} cats", "It is {}.", "On reflection it is {}.", "Hmm, {}.", "It could be {}.",
+        "The sum is {}, the product is {}.", "It's half past {}.", "It was founded in 1969 by {} people.",
     ]
 )  # fmt: skip
 

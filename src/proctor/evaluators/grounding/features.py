@@ -10,7 +10,7 @@ import functools
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise, zip_longest
 from typing import NamedTuple
 
 import msgspec
@@ -28,11 +28,23 @@ _MAX_PASSIVE = 10
 _MIN_NEAR = 0.3
 # More words are a list or code, not a sentence with a subject and an object.
 _MAX_ROLE_WORDS = 200
+# A sentence of more names is a list.
+_MAX_HEADS = 20
 _STEM_ENDINGS = ("ing", "ed", "es", "s", "ly", "e")
 _MIN_STEM = 3
 # Numbers as tokenizers and some corpora write them: "735 , 000", "3 . 5 million", "-LRB-".
 _SPLIT_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?: , \d{3})+(?!\d)|(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d.,]*\d)")
 _SPLIT_DECIMAL = re.compile(r"(?<=\d) \. (?=\d+ (?:%|percent|million|billion|km\b|m\b))")
+_ISO_DATE = re.compile(r"(?<![\w-])([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(?![\w-])")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+_AFTERNOON = re.compile(
+    r"\b(at|from|until|till|before|after|since|around|between|and|to) (1[3-9]|2[0-3]):([0-5][0-9])"
+    r"(?![\w:]|[.,][0-9]|\s?(?:[ap]\.?m\b|min|sec|hours?\b))",
+    re.IGNORECASE,
+)
 _DECADE = re.compile(r"(?<=\d{3}0) ?['’]s\b")
 _BRACKET = re.compile(r"-[LR][RSC]B-")
 
@@ -102,12 +114,23 @@ def to_value(logit: float) -> float:
 def join_split_numbers(text: str) -> str:
     """Remove the spaces that tokenizers put into numbers, and their names of brackets; write number words in digits.
 
+    Dates such as 2024-06-05 get the name of their month, and times of the afternoon 12 hours and pm.
+
     >>> join_split_numbers("about 735 , 000 people -LRB- 3 . 5 % -RRB-"), join_split_numbers("Twenty-three people")
     ('about 735,000 people   3.5 %  ', '23 people')
+    >>> join_split_numbers("On 2024-06-05 from 15:30 to 17:00")
+    'On 5 June 2024 from 3:30 pm to 5 pm'
     """
     text = replace_number_words(text)
+    text = _ISO_DATE.sub(lambda match: f"{int(match[3])} {_MONTHS[int(match[2]) - 1]} {match[1]}", text)
+    text = _AFTERNOON.sub(_write_afternoon, text)
     text = _SPLIT_THOUSANDS.sub(lambda match: match[0].replace(" , ", ",").replace(" ", ","), text)
     return _DECADE.sub("s", _SPLIT_DECIMAL.sub(".", _BRACKET.sub(" ", text)))
+
+
+def _write_afternoon(match: re.Match[str]) -> str:
+    minutes = "" if match[3] == "00" else f":{match[3]}"
+    return f"{match[1]} {int(match[2]) - 12}{minutes} pm"
 
 
 def get_stem(word: Word) -> str:
@@ -274,6 +297,32 @@ def find_exchanged_participants(words: Sequence[Word], passages: Iterable[Sequen
         if {relation.compare(other) for other in others} - {None} == {False}:
             return relation.agent, relation.patient
     return None
+
+
+def find_exchanged_heads(words: Sequence[Word], passages: Iterable[Sequence[Word]]) -> tuple[Word, Word] | None:
+    """Return two names that have changed places after the words they belong to: "born in Rome and died in Berlin"."""
+    known = {(head.text, name.text) for passage in passages for head, name in _find_heads(passage)}
+    for (head, name), (next_head, next_name) in combinations(_find_heads(words)[:_MAX_HEADS], 2):
+        pairs = {(head.text, name.text), (next_head.text, next_name.text)}
+        if {(head.text, next_name.text), (next_head.text, name.text)} <= known and not pairs & known:
+            return name, next_name
+    return None
+
+
+def _find_heads(words: Sequence[Word]) -> list[tuple[Word, Word]]:
+    """Return the names of a sentence that are no subjects, each with the content word before it."""
+    heads, head = list[tuple[Word, Word]](), None
+    for word, following in zip_longest(words, words[1:]):
+        if word.kind == "content":
+            head = word
+        elif word.kind == "name" and head and not (following and _may_be_verb(following)):
+            heads.append((head, word))
+    return heads
+
+
+def _may_be_verb(word: Word) -> bool:
+    roles = load_roles()
+    return word.text in roles["auxiliaries"] or word.text in roles["past"] or word.text.endswith("ed")
 
 
 def has_same_roles(words: Sequence[Word], passages: Iterable[Sequence[Word]]) -> bool:

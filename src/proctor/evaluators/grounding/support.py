@@ -38,6 +38,7 @@ from proctor.evaluators.grounding.features import (
     find_added_names,
     find_antonyms,
     find_changed_entities,
+    find_exchanged_heads,
     find_exchanged_participants,
     find_exchanged_roles,
     has_same_roles,
@@ -50,6 +51,7 @@ from proctor.evaluators.grounding.features import (
     select_near,
     to_value,
 )
+from proctor.evaluators.grounding.measures import find_changed_limits, find_changed_rates, find_changed_shares
 from proctor.evaluators.grounding.periods import find_exchanged_periods
 from proctor.evaluators.grounding.statements import find_statement_words, mark_names
 from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable
@@ -90,6 +92,7 @@ MIN_LONG_OVERLAP, MIN_JOINT_OVERLAP, MIN_NAME_OVERLAP = 0.7, 0.8, 0.9
 CHANGED_FACTOR = 0.49
 
 _RANGE_END = re.compile(r"(?<=[0-9]{4}[–/-])[0-9]{2}(?![0-9])")
+_VERB_ENDINGS = ("en", "ing", "ings", "ed")
 _PREFIX_LETTERS, _MAX_ACRONYM_LETTERS = 3, 6
 
 
@@ -230,6 +233,9 @@ class ContextIndex:
                 self._passages_by_word[word.text].add(index)
                 if word.kind in ("content", "name"):
                     self._words_by_prefix[word.text[:_PREFIX_LETTERS]].add(word.text)
+        words = [word for passage in self.passages for word in passage.words]
+        self._names = {word.text for word in words if word.kind == "name"}
+        self._names -= {word.text for word in words if word.kind != "name"}
         self._cache: dict[Word, Set[int]] = {}
 
     def find_passages(self, word: Word) -> Set[int]:
@@ -239,7 +245,9 @@ class ContextIndex:
             indexes = set(self._passages_by_word.get(word.text, ()))
             if word.kind in ("content", "name"):
                 for other in self._words_by_prefix.get(word.text[:_PREFIX_LETTERS], ()):
-                    if are_related(word.text, other):
+                    # Bergen is no form of Berg, as "taken" is of "take".
+                    is_other_name = word.kind == "name" and other in self._names and _is_inflected(word.text, other)
+                    if are_related(word.text, other) and not is_other_name:
                         indexes |= self._passages_by_word[other]
             self._cache[word] = indexes
         return indexes
@@ -293,6 +301,11 @@ class ContextIndex:
             for index in gains.keys() & indexes:
                 gains[index] += weight
         return gains
+
+
+def _is_inflected(name: str, other: str) -> bool:
+    short, long = sorted((name, other), key=len)
+    return long[len(short) :] in _VERB_ENDINGS
 
 
 class _Lookup(NamedTuple):
@@ -518,7 +531,9 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
     pairs = [pair for pair in pairs if not any(are_converse(words, part, *pair) for part in near)]
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
-    clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
+    measures = [*find_changed_measures(words, passage), *find_changed_rates(words, passage)]
+    measures += [*find_changed_limits(words, near), *find_changed_shares(words, passage)]
+    clashes += [f"{measure} (not {other})" for measure, other in measures]
     # A passage about something else may have the number.
     passages = [part.words for part in lookup.passages]
     clashes += [f"{amount} (not {other})" for amount, other, certain in find_moved_numbers(words, passages) if certain]
@@ -526,6 +541,7 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     # A negation in a neighbor about something else says nothing about the sentence.
     clashes += find_polarity_changes(words, [*near[:1], *select_near(words, near[1:])])
     exchanges = [*(find_exchanged_roles(words, part) for part in near), find_exchanged_participants(words, near)]
+    exchanges += [find_exchanged_heads(words, near)]
     pairs_of_words = [
         (left.original, right.original)
         for left, right in dict.fromkeys(filter(None, exchanges))

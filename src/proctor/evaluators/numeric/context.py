@@ -36,6 +36,9 @@ _ADJECTIVE = re.compile(r"\s[a-z]{4,}\s[a-z]{3,}s\b")
 # Kilograms, or thousands.
 # "0.(3)", "0.1(6)", "0.333...", "0.3 repeating": the number goes on.
 _MORE_DECIMALS = re.compile(r"([.,]?)\(\d+\)|(?:\.{3}|…)(?!\S)|\s(?:repeating|recurring)\b")
+# A thousand and a half, or 1500 in many languages.
+_DOT_GROUP = re.compile(r"\D{0,4}[0-9]{1,3}\.[0-9]{3}\D{0,4}")
+_EURO = re.compile(r"(?i)€|\beur(?:os?)?\b")
 _KILO = re.compile(r"\s?kilos?\b", re.IGNORECASE)
 _ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
 # The patterns of words and signs that make a number a part of an expression, a function or a statement about it.
@@ -90,16 +93,17 @@ def _load_words() -> _Words:
 
 def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     """Return the number as the words next to it make it: a bound, a percentage, unclear, or unchanged."""
-    if number.category == "date" and re.match(r"\d+[-/.]\d", number.text):
+    # "March 1969" has only a year.
+    if number.category == "date" and not re.fullmatch(r"\D*\d{4}", number.text):
         return number._replace(category="expression", doubt=f"the answer is a date: {number.text}")
     if number.category != "number":
         return number
-    if _is_factorial(number):
-        return number._replace(category="expression", doubt=f"{number.text} may be a factorial or an exclamation")
-    if (decimals := _MORE_DECIMALS.match(number.after)) and re.search(r"[.,]", number.text + (decimals[1] or "")):
-        return number._replace(category="expression", doubt=f"{number.text}{decimals[0]} has more decimals")
+    if doubt := _find_unread_notation(number):
+        return number._replace(category="expression", doubt=doubt)
     if not (number.before or number.after or _WORD.search(number.text)):
         return number
+    if doubt := _find_doubt(number, text):
+        return number._replace(category="unclear", doubt=doubt)
     if _KILO.match(number.after):
         number = number._replace(alternatives=(*number.alternatives, number.value * 1000))
     if _follows_bound(number.before) or _PHRASES["bound_after"].match(number.after):
@@ -116,10 +120,48 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     return _check_words(number, text)
 
 
+def _find_doubt(number: ParsedNumber, text: str) -> str:
+    """Return why the words next to a number do not state it as an answer: a guess, a time, a name; "" if they do."""
+    before, value = number.before, number.text
+    if _PHRASES["guess_before"].search(before):
+        return f"the output only guesses {value}"
+    if _PHRASES["unreal_before"].search(before) and not _PHRASES["correction"].search(text):
+        return f"the output says only that it should have been {value}"
+    if _PHRASES["time_before"].search(before):
+        return f"{value} is only a part of a time"
+    name = _PHRASES["name_before"].search(before)
+    if name and not _PHRASES["counted_after"].match(number.after):
+        return f"{name[0].strip()} {value} is a name"
+    if base := _PHRASES["base_after"].match(number.after):
+        return f"{value}{base[0]} is in another base"
+    if _PHRASES["event_before"].search(before):
+        return f"the output has a year and {value}, and does not say which one is the answer"
+    is_grouped = _DOT_GROUP.fullmatch(value) and number.value * 1000 in number.alternatives
+    if is_grouped and not _is_english(text) and _may_group_by_points(number, text):
+        return f"the point in {value} may separate thousands; set the decimal separator"
+    return ""
+
+
+def _may_group_by_points(number: ParsedNumber, text: str) -> bool:
+    """Return whether a text that is not clearly English may be in another language, or gives an amount in euros."""
+    if _EURO.search(f"{number.text}{number.after}") or explain_foreign(text[:_MAX_CHARACTERS]):
+        return True
+    return any(len(word) >= _FEW_WORDS and not _is_known(word) for word in _WORD.findall(number.before))
+
+
 def _follows_bound(before: str) -> bool:
     bound = find_bound(_PHRASES["bound_before"], before)
     # "5 min 42 sec" is not a bound.
     return bound is not None and not re.search(r"\d\W*\Z", before[: bound.start()])
+
+
+def _find_unread_notation(number: ParsedNumber) -> str:
+    """Return why the signs after a number may change it: "5!", "0.333..."; "" if they do not."""
+    if _is_factorial(number):
+        return f"{number.text} may be a factorial or an exclamation"
+    if (decimals := _MORE_DECIMALS.match(number.after)) and re.search(r"[.,]", number.text + (decimals[1] or "")):
+        return f"{number.text}{decimals[0]} has more decimals"
+    return ""
 
 
 def _is_factorial(number: ParsedNumber) -> bool:

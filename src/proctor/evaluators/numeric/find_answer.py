@@ -51,6 +51,8 @@ _MAX_ANNOUNCEMENTS = 20
 # A longer text is not one answer; reading it would take seconds.
 MAX_CHARACTERS = 100_000
 _MAX_LAST_LINE = 2_000
+# After an announcement, this many sentences of this length may state another number.
+_MAX_LATER_SENTENCES, _MAX_LATER_LENGTH = 50, 200
 _DIGITS = re.compile(r"\d[\d.,]*(?<=\d)")
 
 
@@ -260,6 +262,8 @@ def _find_announced_answer(text: str, decimal: Decimal) -> Answer | None:
             answer, is_label = announced, position == "label"
             if answer is not None and _PHRASES["final_answer"].search(text, max(0, start - 10), end):
                 return answer
+            if answer is not None and not is_label:
+                answer = _add_later_statements(answer, text[end:], decimal)
         elif announced is not None and announced.number is not None and (position == "label" or not is_label):
             # Two announcements may differ. A last line "A: 42" outweighs words in the working before it.
             answer = answer._replace(rivals=(*answer.rivals, announced.number))
@@ -267,6 +271,29 @@ def _find_announced_answer(text: str, decimal: Decimal) -> Answer | None:
         return answer
     checks = split_checks(_SENTENCE_END.split(text))[1]
     return answer._replace(rivals=(*answer.rivals, *find_failed_checks(checks, answer.number, decimal)))
+
+
+def _add_later_statements(answer: Answer, rest: str, decimal: Decimal) -> Answer:
+    """Add the other numbers that the sentences after an announcement state of the same ("It is 40.", "Hmm, 40.")."""
+    if answer.number is None:
+        return answer
+    later = list[ParsedNumber]()
+    for sentence in _SENTENCE_END.split(ambiguity.blank_step_labels(rest))[1 : _MAX_LATER_SENTENCES + 1]:
+        number = next(iter(find_candidates(sentence[:_MAX_LATER_LENGTH], decimal)), None)
+        statement = number and _PHRASES["later_statement"].fullmatch(sentence[: number.start])
+        if not number or not statement or _PHRASES["other_amount"].search(statement[0]):
+            continue
+        units = [re.sub(r"[\s*_)\"'”.!,;…]+", " ", other.after).strip().lower() for other in (number, answer.number)]
+        if units[0] in ("", units[1]) and not _is_rounded(number, answer.number):
+            later.append(number)
+    return answer._replace(rivals=(*answer.rivals, *later))
+
+
+def _is_rounded(number: ParsedNumber, exact: ParsedNumber) -> bool:
+    """Return whether a number may only be another form of an exact one: 3.14 of 22/7, 0.5 of 50%."""
+    if exact.is_percent and not number.is_percent:
+        return number.value * 100 == exact.value
+    return "/" in exact.text and abs(number.value - exact.value) * 100 < abs(exact.value)
 
 
 def _explain_label(text: str, start: int, end: int, decimal: Decimal) -> Answer:

@@ -48,10 +48,10 @@ def numeric_answer(
     The score is skipped if the output gives several numbers without saying which one is the answer (a range, "x = 3 or
     x = 4", "5 km = 3.1 miles", "Tom is 18 and Ann is 9", two boxes, two sentences) and one of them is expected; if the
     expected number is inside a range; if the number is a bound, only a part of the answer ("sin(42)", "the 42nd prime",
-    a date) or next to a sign that may change it (±42, 42‰); if the output rejects its number ("42 is wrong", ~~42~~,
-    "42 ✗"), only asks about it or assumes it ("if x were 42"); if it refuses, guesses or chooses an unlisted option;
-    and if it is the message of a failed request. A correction ("Wait, it should be 43", "Edit: 43") replaces the number
-    before it.
+    a date, "half past 3", "Apollo 13", "42 (base 8)") or next to a sign that may change it (±42, 42‰); if the output
+    rejects its number ("42 is wrong", ~~42~~, "42 ✗"), only asks about it or assumes it ("if x were 42"); if it
+    refuses, guesses ("it could be 42") or chooses an unlisted option; and if it is the message of a failed request. A
+    correction ("Wait, it should be 43", "Edit: 43", "On reflection it is 43") replaces the number before it.
 
     It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions (3/4, 1 1/2, ½,
     \frac{3}{4}), signs, currencies, "million" and similar words of many languages (1,5 Millionen, 42万), 0x1F, and

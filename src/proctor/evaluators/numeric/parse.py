@@ -71,8 +71,6 @@ _CENTURY = re.compile(
 _LONE_PART = re.compile(rf"(?:an?\s+|one\s+)?(?P<part>{_PART})[\s.!*_\"']*\Z", re.IGNORECASE)
 _LONE_DECIMALS = re.compile(rf"point(?P<decimals>(?:\s+{_DIGIT_WORD})+)[\s.!*_\"']*\Z", re.IGNORECASE)
 _POINT_BEFORE = re.compile(r"\bpoint\s+\Z", re.IGNORECASE)
-
-
 _ANY_NUMBER = re.compile(rf"\d|\b(?:{_WORD}|{_PART}|halves|point)", re.IGNORECASE)
 
 
@@ -247,7 +245,9 @@ _PREFIXED = re.compile(r"(?<![\w.])0(?:[xX][\da-fA-F]+|[bB][01]+|[oO][0-7]+)\b")
 _RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 # An exclamation mark after a larger number is not a factorial: "It's 42!".
 _MAX_FACTORIAL = 20
-_PARTS_AFTER = re.compile(r"(?i)\s+(?:halves|(third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s)\b")
+_PARTS_AFTER = re.compile(rf"(?i)\s+(?:halves|({_PART})s)\b(?!\s+(?:place|digit|column|position))")
+# Halves and quarters may also be counted, as periods or coins; from tenths on, the parts are only fractions.
+_COUNTABLE_PARTS, _DECIMAL_PARTS = (2, 4), 10
 _DOT_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 # Letters directly after the digits, and abbreviations.
 _SUFFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "mn": 10**6, "bn": 10**9, "m": 10**6}
@@ -429,9 +429,11 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
         alternatives += (Fraction(math.factorial(int(scaled))),)
         end += 1
     elif parts := _PARTS_AFTER.match(text, end):
-        alternatives += (scaled / (_PARTS[parts[1].lower()] if parts[1] else 2),)
-    if below := _BELOW_ZERO.match(text, end):
-        sign, end = -1, below.end()
+        below = _PARTS[parts[1].lower()] if parts[1] else 2
+        alternatives += (scaled / below if below in _COUNTABLE_PARTS else scaled,) if below < _DECIMAL_PARTS else ()
+        scaled, end = (scaled, end) if below in _COUNTABLE_PARTS else (scaled / below, parts.end())
+    if below_zero := _BELOW_ZERO.match(text, end):
+        sign, end = -1, below_zero.end()
     if sign < 0:
         scaled, alternatives = -scaled, tuple(-alternative for alternative in alternatives)
     percent_end = end if match["percent"] else skip_percent_word(text, end)

@@ -266,6 +266,8 @@ def _choose_claimed(sentence: str, start: int, claimed: Sequence[ParsedNumber]) 
     elif before and _PHRASES["and"].search(sentence, before[-1].end, after[0].start):
         has_verb = verbs[0].end() <= before[-1].start or _RESULT_VERB.search(sentence, before[-1].end, after[0].start)
         rivals = [*rivals, *(before if has_verb else ())]
+    elif before and _PHRASES["other_label"].search(sentence, before[-1].end, after[0].start):
+        rivals = [*rivals, *before]
     return Choice(after[0], rivals)
 
 
