@@ -126,7 +126,7 @@ UNSTATED = [
     ("quarter to 4", 4, 15),
     ("January 5", 5, 1),
     ("March 5th", 5, 3),
-    ("5 January 2020", 2020, 5),
+    ("5 January", 5, 1),
     ("42 (base 8)", 42, 34),
     ("101 in binary", 101, 5),
     ("Das macht 1.500 Euro.", 1500, 1.5),

@@ -39,6 +39,7 @@ _MORE_DECIMALS = re.compile(r"([.,]?)\(\d+\)|(?:\.{3}|…)(?!\S)|\s(?:repeating|
 # A thousand and a half, or 1500 in many languages.
 _DOT_GROUP = re.compile(r"\D{0,4}[0-9]{1,3}\.[0-9]{3}\D{0,4}")
 _EURO = re.compile(r"(?i)€|\beur(?:os?)?\b")
+MIN_YEAR, MAX_YEAR = 1000, 3000
 _KILO = re.compile(r"\s?kilos?\b", re.IGNORECASE)
 _ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
 # The patterns of words and signs that make a number a part of an expression, a function or a statement about it.
@@ -91,11 +92,15 @@ def _load_words() -> _Words:
     )
 
 
+def describe_date(number: ParsedNumber) -> str:
+    """Say that an answer is a date."""
+    return f"the answer is a date: {number.text}"
+
+
 def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     """Return the number as the words next to it make it: a bound, a percentage, unclear, or unchanged."""
-    # "March 1969" has only a year.
-    if number.category == "date" and not re.fullmatch(r"\D*\d{4}", number.text):
-        return number._replace(category="expression", doubt=f"the answer is a date: {number.text}")
+    if number.category == "date" and number.value < MIN_YEAR:
+        return number._replace(category="expression", doubt=describe_date(number))
     if number.category != "number":
         return number
     if doubt := _find_unread_notation(number):

@@ -191,8 +191,9 @@ def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
     if not may_have_number(text):
         return chosen or Answer(None)
     text = blank_beliefs(text)
-    # If "A: 10" is an option, A does not announce the answer.
-    announced = _find_announced_answer(_PHRASES["letter_label"].sub(" ", text) if chosen or options else text, decimal)
+    # In "A: 10, B: 20", A does not announce the answer.
+    is_option = (chosen or options) and _PHRASES["second_letter"].search(text)
+    announced = _find_announced_answer(_PHRASES["letter_label"].sub(" ", text) if is_option else text, decimal)
     if chosen and announced and announced.number:
         return announced._replace(rivals=(*announced.rivals, *([chosen.number] if chosen.number else [])))
     if chosen or announced:
@@ -277,23 +278,24 @@ def _add_later_statements(answer: Answer, rest: str, decimal: Decimal) -> Answer
     """Add the other numbers that the sentences after an announcement state of the same ("It is 40.", "Hmm, 40.")."""
     if answer.number is None:
         return answer
-    later = list[ParsedNumber]()
+    rivals, others = [*answer.rivals], [*answer.others]
     for sentence in _SENTENCE_END.split(ambiguity.blank_step_labels(rest))[1 : _MAX_LATER_SENTENCES + 1]:
         number = next(iter(find_candidates(sentence[:_MAX_LATER_LENGTH], decimal)), None)
         statement = number and _PHRASES["later_statement"].fullmatch(sentence[: number.start])
         if not number or not statement or _PHRASES["other_amount"].search(statement[0]):
             continue
         units = [re.sub(r"[\s*_)\"'”.!,;…]+", " ", other.after).strip().lower() for other in (number, answer.number)]
-        if units[0] in ("", units[1]) and not _is_rounded(number, answer.number):
-            later.append(number)
-    return answer._replace(rivals=(*answer.rivals, *later))
+        if units[0] in ("", units[1]):
+            (others if _is_rounded(number, answer.number) else rivals).append(number)
+    return answer._replace(rivals=tuple(rivals), others=tuple(others))
 
 
 def _is_rounded(number: ParsedNumber, exact: ParsedNumber) -> bool:
-    """Return whether a number may only be another form of an exact one: 3.14 of 22/7, 0.5 of 50%."""
+    """Return whether one number may only be another form of the other: 3.14 and 22/7, 0.5 of 50%."""
     if exact.is_percent and not number.is_percent:
         return number.value * 100 == exact.value
-    return "/" in exact.text and abs(number.value - exact.value) * 100 < abs(exact.value)
+    has_fraction = "/" in exact.text or "/" in number.text
+    return has_fraction and abs(number.value - exact.value) * 100 <= max(abs(number.value), abs(exact.value))
 
 
 def _explain_label(text: str, start: int, end: int, decimal: Decimal) -> Answer:
