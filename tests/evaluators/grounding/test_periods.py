@@ -17,6 +17,8 @@ PRIZES = "The 1st prize is 500 euros and the 2nd prize is 200 euros."
 MUSEUM = "The museum with 12 rooms opened in 1963 and sold 500 tickets in 1964."
 PEOPLE = "In 2019 Ann earned 5 million and Bob 7 million; in 2020 Ann earned 7 million and Bob 9 million."
 AGAIN = "In 2019 revenue was 5 million. In 2020 it was 7 million. Profit was 7 million in 2019."
+GROWTH = "Sales grew 5 percent in 2019 and 7 percent in 2020."
+STORES = "The company opened in 2010. It had 20 stores in 2010 and has 300 stores in 2024."
 QUARTERS = "Q1 profit was 3.1 million; Q2 profit was 4.2 million."
 
 
@@ -70,6 +72,12 @@ def test_the_amount_of_another_period_fails(context: str, changed: str) -> None:
         (PEOPLE, "In 2019 Bob earned 7 million."),
         (AGAIN, "In 2019 profit was 7 million."),
         (QUARTERS, "Profit rose from 3.1 million in Q1 to 4.2 million in Q2."),
+        (GROWTH, "Sales grew 7 percent over 2019."),
+        (GROWTH, "Compared with 2019, sales grew 7 percent."),
+        (GROWTH, "Sales grew 7 percent versus 2019."),
+        (GROWTH, "Unlike in 2019, sales grew 7 percent."),
+        (GROWTH, "Sales grew 7 percent, up on 2019."),
+        (STORES, "The company that opened in 2010 has 300 stores."),
     ],
 )
 def test_other_words_for_the_same_amounts_pass(context: str, same: str) -> None:

@@ -53,7 +53,8 @@ def find_exchanged_periods(
     "In 2019 it was 7 million" has the amount of 2020 if the passages have "5 million in 2019 and 7 million in 2020".
     `find_passages` returns the passages of the context with a word; one of them may say it as the sentence does.
     """
-    if any(word.kind == "negation" for word in sentence):
+    comparisons = load_roles()["comparisons"]
+    if any(word.kind == "negation" or word.original.lower() in comparisons for word in sentence):
         return
     for kind in dict.fromkeys(period.kind for period in _find_periods(sentence).values()):
         stated = _list_amounts(sentence, kind) or []
@@ -121,11 +122,21 @@ def _list_amounts(words: Sequence[Word], kind: str) -> list[_Amount] | None:
 
 
 def _is_span(words: Sequence[Word], place: int) -> bool:
-    """Return whether a period starts or ends a span: "before 2019", "from the first"."""
-    before = [word.text for word in words[max(0, place - 2) : place]]
-    if before and before[-1] in load_roles()["determiners"]:
+    """Return whether a period starts or ends a span ("before 2019", "up on 2019"), or belongs to an event."""
+    roles = load_roles()
+    before = [word.original.lower() for word in words[max(0, place - 3) : place]]
+    if before and before[-1] in roles["determiners"]:
         before.pop()
-    return bool(before) and before[-1] in load_roles()["spans"]
+    if before[-2:] == ["up", "on"] or before[-2:] == ["down", "on"]:
+        return True
+    if (
+        before
+        and before[-1] in roles["placing"]
+        and before[-2:-1]
+        and before[-2] in (*roles["spans"], *roles["events"])
+    ):
+        return True
+    return bool(before) and before[-1] in roles["spans"]
 
 
 def _is_day(words: Sequence[Word], place: int, periods: Mapping[int, _Period]) -> bool:
