@@ -13,8 +13,9 @@ import msgspec
 from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.embeddings import TextEmbedder, cosine, run_off_loop
 from proctor.evaluators.grounding.denials import find_denials
-from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, JUDGE_HINT, explain_unreadable, find_symbols
+from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, JUDGE_HINT, explain_unreadable, find_symbols, is_code
 from proctor.evaluators.plain_values import to_plain
+from proctor.evaluators.readable_languages import ENGLISH, identify_language, is_plainly_english
 from proctor.evaluators.score_conversion import preview
 from proctor.evaluators.text.differences import (
     DOUBT,
@@ -27,7 +28,7 @@ from proctor.evaluators.text.differences import (
     find_other_sentence,
 )
 from proctor.evaluators.text.embedder_choice import EmbedderChoice
-from proctor.evaluators.text.negations import explain_other_negation, find_other_word
+from proctor.evaluators.text.negations import ONLY_LISTED, explain_other_negation, find_other_word
 from proctor.evaluators.text.opposites import find_replaced_phrase
 from proctor.evaluators.text.similarity_value import (
     MINILM,
@@ -74,7 +75,6 @@ CHANGED_FACT_FACTOR = 0.75
 MIN_SYNONYM_COSINE = 0.42
 # Changed facts are looked for in texts up to this length.
 MAX_FACT_CHARACTERS = 5_000
-ONLY_LISTED = "in this language, only numbers, negations, days and common opposites are compared"
 NOTHING_EXPECTED = "there is nothing to compare with: the expected value is empty"
 
 Match = Literal["any"]
@@ -324,7 +324,7 @@ class SimilarityScorer:
                 return Score.skipped(f"cannot tell: {change}; {EMBEDDER_OR_JUDGE_HINT}", details)
             value *= CHANGED_FACT_FACTOR
             reason = f"{change}; {reason}"
-        elif value >= self._threshold and explain_unreadable(f"{answer}\n{reference}"[:MAX_FACT_CHARACTERS]):
+        elif value >= self._threshold and not _are_english(answer, reference):
             reason += f"; {ONLY_LISTED}"
         return Score(value, value >= self._threshold, reason, details)
 
@@ -382,14 +382,23 @@ async def _explain_replaced(embedder: TextEmbedder, answer: str, reference: str)
     return f"cannot tell whether {phrases[0]!r} means the same as {phrases[1]!r}; {JUDGE_HINT}"
 
 
+def _are_english(answer: str, reference: str) -> bool:
+    text = f"{answer}\n{reference}"[:MAX_FACT_CHARACTERS]
+    if not explain_unreadable(text):
+        return True
+    # Short English sentences have words of other languages: "ten" and "to" are Polish.
+    languages = {identify_language(side[:MAX_FACT_CHARACTERS]) for side in (answer, reference)}
+    return is_plainly_english(text) and not is_code(text) and languages <= {ENGLISH, ""}
+
+
 def _find_change(match: SimilarityMatch, answer: str, reference: str) -> Difference | None:
     """Return the fact in which two texts differ; in other languages than English, a number or a listed word."""
     if max(len(answer), len(reference)) > MAX_FACT_CHARACTERS:
         return None
-    if explain_unreadable(f"{answer}\n{reference}"):
-        change = find_other_digits(match.excerpt or answer, reference)
-    else:
+    if _are_english(answer, reference):
         change = _find_english_change(match, answer, reference)
+    else:
+        change = find_other_digits(match.excerpt or answer, reference)
     if change is None and (other := find_other_word(answer, reference, is_excerpt=bool(match.excerpt))):
         change = Difference("word" if other.is_certain else UNCLEAR, other.output, other.reference)
     return change
