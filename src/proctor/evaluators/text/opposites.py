@@ -209,7 +209,7 @@ def _has_opposite(text: str, phrases: Iterable[tuple[str, Word, int]]) -> bool:
     return any(_are_opposite(text, phrase) for phrase, *_ in phrases)
 
 
-def mean_same(text: str, other: str, texts: Set[str]) -> bool:
+def mean_same(text: str, other: str, texts: Set[str] = frozenset()) -> bool:
     """Return True if a prefix changes nothing ("flammable"), or a verb of the sentence ("filled in", "filled out")."""
     opposites = _load_opposites()
     base, longer = sorted((text, other), key=len)
@@ -276,7 +276,7 @@ def _is_other_polarity(rest: Sequence[Word], other_rest: Sequence[Word]) -> bool
 @functools.cache
 def _load_opposites() -> _Opposites:
     data: dict[str, Any] = load_data("text", "opposites.yaml")
-    irregular = {verb: forms.split(",") for verb, forms in (item.split(":") for item in data["irregular"].split())}
+    irregular = load_irregular_verbs()
     pairs = defaultdict[str, set[str]](set)
     for name, inflect in (("verbs", lambda word: inflect_verb(word, irregular)), ("words", inflect_noun)):
         for left, right in (pair.split("-") for text in data[name].values() for pair in text.split()):
@@ -301,6 +301,13 @@ def _load_opposites() -> _Opposites:
         {kind: frozenset(data[kind].split()) for kind in kinds},
         frozenset(data["limiting"].split()),
     )
+
+
+@functools.cache
+def load_irregular_verbs() -> dict[str, list[str]]:
+    """Return the forms that `inflect_verb` does not make, by verb."""
+    items: list[str] = load_data("text", "opposites.yaml")["irregular"].split()
+    return {verb: forms.split(",") for verb, forms in (item.split(":") for item in items)}
 
 
 def _split_pairs(text: str) -> Iterator[tuple[str, str]]:
