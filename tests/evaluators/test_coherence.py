@@ -373,3 +373,22 @@ def test_a_repeated_sentence_is_read_once_to_identify_its_language() -> None:
 )
 def test_lists_after_and_inside_a_list_count_from_one(numbers: list[int], is_wrong: bool) -> None:
     assert is_out_of_order(numbers) is is_wrong
+
+
+@each_row(
+    ("text", "is_wrong"),
+    [
+        ("1. Mix it.\n2. Bake it.\n\nNotes:\n2. Use the butter.\n3. Use the salt.", False),
+        ("1. Mix it.\n2. Bake it.\nNotes:\n2. Use the butter.\n3. Use the salt.", False),
+        ("1. Mix it.\n2. Bake it.\n\n## Notes\n\n2. Use the butter.\n3. Use the salt.", False),
+        ("1. Mix it.\n2. Bake it.\n\nThese are notes.\n2. Use the butter.\n3. Use the salt.", False),
+        ("1. Heat it.\nUse whole milk.\n3. Pour it.\nBe careful.\n2. Stir it.", True),
+        ("1. Heat it.\n\nUse whole milk.\n\n3. Pour it.\n\n2. Stir it.", True),
+        ("1. Heat it.\n   until it boils\n3. Pour it.\n2. Stir it.", True),
+        ("Steps:\n2. Mix it.\nThen:\n1. Bake it.\n3. Cool it.", True),
+    ],
+)
+def test_a_list_goes_on_after_a_line_that_introduces_it(text: str, is_wrong: bool) -> None:
+    """Text that belongs to a point does not start another list."""
+    result = score(text, embedder="lexical")
+    assert (result.details["signs"]["sequence"] < 1) is is_wrong

@@ -15,6 +15,7 @@ from proctor.evaluators.text.differences import DOUBT, UNCLEAR, find_difference,
 from proctor.evaluators.text.opposites import find_replaced_phrase
 from proctor.evaluators.text.quality import semantic_similarity
 from proctor.evaluators.tokenizer import split_words
+from tests.tables import each_row
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(Path(similarity_near_misses.FILE).read_text(encoding="utf-8"))
 
@@ -298,3 +299,32 @@ def test_an_exception_that_only_one_text_makes_is_a_difference(output: str, refe
     difference = find_other_exception(output, reference)
     assert difference is not None
     assert difference.kind == "word"
+
+
+@each_row(
+    ("output", "reference", "kind"),
+    [
+        ("These materials are flammable.", "These materials are inflammable.", ""),
+        ("Her advice was valuable.", "Her advice was invaluable.", ""),
+        ("The island is habitable.", "The island is inhabitable.", ""),
+        ("They parted at noon.", "They departed at noon.", ""),
+        ("Bone the fish first.", "Debone the fish first.", ""),
+        ("He loosened the rope.", "He unloosened the rope.", ""),
+        ("Every child got a book.", "Each one got a book.", ""),
+        ("The barn burned up in an hour.", "The barn burned down in an hour.", ""),
+        ("The meeting wound up early.", "The meeting wound down early.", ""),
+        ("The painting is famous.", "The painting is infamous.", UNCLEAR),
+        ("He was formed by war.", "He was deformed by war.", UNCLEAR),
+        ("The driver was polite.", "The driver was impolite.", "word"),
+        ("The data is accurately recorded.", "The data is inaccurately recorded.", "word"),
+        ("The account was activated.", "The account was deactivated.", "word"),
+        ("The staff were friendly.", "The staff were unfriendly.", "word"),
+        ("Every student passed.", "One student passed.", "word"),
+        ("The lift goes up.", "The lift goes down.", "word"),
+    ],
+)
+def test_a_prefix_or_particle_that_changes_nothing_is_no_opposite(output: str, reference: str, kind: str) -> None:
+    """Of in-, im- and de-, only the opposites that are listed are certain."""
+    for texts in ((output, reference), (reference, output)):
+        difference = find_difference(*texts)
+        assert (difference.kind if difference else "") == kind

@@ -196,7 +196,7 @@ async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:
 def _find_lexical_signs(text: str) -> tuple[CoherenceSigns, list[str]]:
     sentences, passages = split_sentences(text), split_passages(text)
     freshness, order = _score_freshness(text, sentences), _score_order(sentences)
-    sequence, completeness = _score_sequence(sentences, passages), _score_completeness(sentences)
+    sequence, completeness = _score_sequence(text, passages), _score_completeness(sentences)
     return CoherenceSigns(None, freshness, order, sequence, completeness), passages
 
 
@@ -268,11 +268,11 @@ def _score_order(sentences: Sequence[str]) -> float:
     return 1.0 if strays < _MIN_STRAYS else _interpolate(strays / count, *STRAY_RANGE)
 
 
-def _score_sequence(sentences: Sequence[str], passages: Sequence[str]) -> float:
+def _score_sequence(text: str, passages: Sequence[str]) -> float:
     """Return less than 1 if a count runs backwards, or the text starts with its conclusion."""
-    numbers = [int(match[1]) for sentence in sentences if (match := _POINT_NUMBER.match(sentence))]
+    lists = _list_points(text)
     is_long = len(passages) >= _MIN_WORDS
-    if (is_long or len(numbers) >= _MIN_POINTS) and is_out_of_order(numbers):
+    if (is_long or sum(map(len, lists)) >= _MIN_POINTS) and any(map(is_out_of_order, lists)):
         return INCOMPLETE_VALUE
     if not is_long:
         return 1.0
@@ -280,6 +280,25 @@ def _score_sequence(sentences: Sequence[str], passages: Sequence[str]) -> float:
     first_half = passages[: len(passages) // 2]
     is_concluded = any(_starts_with(passage, english.conclusions) for passage in first_half)
     return INCOMPLETE_VALUE if is_concluded or _starts_with(passages[0], english.back_references) else 1.0
+
+
+def _list_points(text: str) -> list[list[int]]:
+    """Return the numbers of the points of a text; a list may go on with any number after a line that introduces it."""
+    lists: list[list[int]] = [[]]
+    before = ""
+    lines = text.splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        matches = map(_POINT_NUMBER.match, split_sentences(line))
+        numbers = [int(match[1]) for match in matches if match]
+        # Text that belongs to a point is indented, follows the point directly, or has empty lines around it.
+        is_paragraph = bool(line) and not line[0].isspace() and not numbers
+        is_heading = line.rstrip().endswith(":") or not is_complete_sentence(line)
+        is_introduction = is_heading or (not before.strip() and bool(following.strip()))
+        if is_paragraph and is_introduction and 1 in lists[-1]:
+            lists.append([])
+        lists[-1] += numbers
+        before = line
+    return lists
 
 
 def is_out_of_order(numbers: Sequence[int]) -> bool:

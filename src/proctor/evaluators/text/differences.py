@@ -18,7 +18,7 @@ from proctor.evaluators.grounding.contradictions import find_opposites, find_rep
 from proctor.evaluators.grounding.denials import find_denials
 from proctor.evaluators.grounding.features import load_antonyms, load_roles
 from proctor.evaluators.language import is_english_word
-from proctor.evaluators.text.opposites import DEGREES, find_other_limit, find_replaced_opposite
+from proctor.evaluators.text.opposites import DEGREES, find_other_limit, find_replaced_opposite, mean_same
 from proctor.evaluators.tokenizer import Word, are_related, load_english, split_sentences, split_words
 
 # The share of the content words of the shorter sentence that both have: for a pair of sentences, and to find the
@@ -455,7 +455,7 @@ def _find_antonyms(output: Sequence[Word], reference: Sequence[Word]) -> list[tu
     periods, other_periods = _find_periods(output), _find_periods(reference)
     if periods and other_periods and not periods.keys() & other_periods.keys():
         pairs.append((next(iter(periods.values())), next(iter(other_periods.values()))))
-    return pairs
+    return [pair for pair in pairs if not mean_same(pair[0].text, pair[1].text, ours.keys() | theirs.keys())]
 
 
 def _is_negative(word: Word) -> bool:

@@ -28,7 +28,9 @@ _STEM = 3
 # What * stands for.
 _MAX_ENDING = 3
 _MIN_BASE = 4
+_MAX_PREFIX = 5
 _CLAUSE = re.compile(r"[,;:!?.。，；：！？、]\s*\w")
+ONLY_LISTED = "outside English, only numbers, negations, days and common opposites are compared"
 # Korean words have particles at their end, so its words are looked for inside the text.
 _PARTS = ("zh", "ja", "th", "ko")
 # Chinese and Japanese share characters, and short texts are often taken for the other language.
@@ -37,7 +39,7 @@ _KANA = re.compile(r"[\u3040-\u30ff]")
 
 
 class OtherWord(NamedTuple):
-    """Words of two texts that exclude each other, and whether all other words are the same."""
+    """Words of two texts that may exclude each other; certain if they do, and all other words are the same."""
 
     output: str
     reference: str
@@ -78,7 +80,7 @@ def explain_other_negation(output: str, reference: str, *, is_excerpt: bool = Fa
     `is_excerpt` compares only an output that has hardly more words than the reference.
 
     >>> explain_other_negation("Der Zug hält heute nicht in Ulm.", "Der Zug hält heute in Ulm.")[:47]
-    "only one of the texts has the negation 'nicht',"
+    "only one of the texts has the negation 'nicht';"
     """
     texts = _read(output, reference, is_excerpt=is_excerpt)
     # "No es caro" and "es barato" say the same.
@@ -88,9 +90,7 @@ def explain_other_negation(output: str, reference: str, *, is_excerpt: bool = Fa
     if denials.total() == other_denials.total() or not _are_similar(texts):
         return ""
     extra = min((denials - other_denials) or (other_denials - denials))
-    return (
-        f"only one of the texts has the negation {extra!r}, and changed facts are found in English only; {JUDGE_HINT}"
-    )
+    return f"only one of the texts has the negation {extra!r}; {ONLY_LISTED}; {JUDGE_HINT}"
 
 
 def find_other_word(output: str, reference: str, *, is_excerpt: bool = False) -> OtherWord | None:
@@ -105,9 +105,10 @@ def find_other_word(output: str, reference: str, *, is_excerpt: bool = False) ->
         return None
     denials, other_denials = _count_negations(texts, pair)
     is_denied = denials.total() != other_denials.total()
-    if is_denied and pair.kind == "opposites":
+    if is_denied and pair.kind in ("opposites", "prefixed"):
         return None
-    return OtherWord(pair.output, pair.reference, _is_only_difference(texts, pair) and pair.kind != "modals")
+    is_certain = pair.kind not in ("modals", "prefixed") and _is_only_difference(texts, pair)
+    return OtherWord(pair.output, pair.reference, is_certain)
 
 
 def _read(output: str, reference: str, *, is_excerpt: bool) -> _Texts | None:
@@ -175,59 +176,75 @@ def _find_negations(text: str, languages: frozenset[str]) -> Counter[str]:
 
 def _find_pair(texts: _Texts) -> _Pair | None:
     """Return two words that exclude each other, each of which only one of the texts has."""
-    pairs = _list_pairs(texts) if texts.languages else iter(())
+    if not texts.languages:
+        return None
+    pairs = list(_list_pairs(texts))
     if certain := next((pair for pair in pairs if _is_only_difference(texts, pair)), None):
         return certain
     # Short words have too many other meanings.
     shortest = 1 if texts.are_unspaced else MAX_SHORT_WORD
-    long_pairs = (pair for pair in _list_pairs(texts) if min(len(pair.output), len(pair.reference)) > shortest)
-    return next(long_pairs, None) if texts.languages and _are_similar(texts) else None
+    long_pairs = (pair for pair in pairs if min(len(pair.output), len(pair.reference)) > shortest)
+    return next(long_pairs, None) if _are_similar(texts) else None
 
 
 def _list_pairs(texts: _Texts) -> Iterator[_Pair]:
     ours, theirs = _list_unshared(texts)
-    if not texts.are_unspaced:
-        for left, right in product(ours, theirs):
-            shorter, longer = sorted((left, right), key=len)
-            prefixes = _list_words("prefixes", texts.languages)
-            if len(shorter) >= _MIN_BASE and any(f"{prefix}{shorter}" == longer for prefix in prefixes):
-                yield _Pair("opposites", left, right)
-    for group in _load_groups(texts.languages):
-        found, other_found = _find_members(group, ours), _find_members(group, theirs)
+    if not texts.are_unspaced and (pair := _find_prefixed(ours, theirs, texts.languages)):
+        yield pair
+    groups = _load_groups(texts.languages)
+    members, other_members = (_find_members(words, texts.languages) for words in (ours, theirs))
+    for index in sorted(members.keys() & other_members.keys()):
+        found, other_found = members[index], other_members[index]
         for (meaning, word), (other_meaning, other) in product(found.items(), other_found.items()):
             if meaning != other_meaning and meaning not in other_found and other_meaning not in found:
-                yield _Pair(group.kind, word, other)
+                yield _Pair(groups[index].kind, word, other)
+
+
+def _find_prefixed(ours: Sequence[str], theirs: Sequence[str], languages: frozenset[str]) -> _Pair | None:
+    """Return the first word of a text that is a word of the other text with a prefix in front of it."""
+    prefixes, listed = _list_words("prefixes", languages), _list_words("prefixed", languages)
+    for words, others in ((ours, frozenset(theirs)), (theirs, frozenset(ours))):
+        for word in words:
+            for size in range(1, min(_MAX_PREFIX, len(word) - _MIN_BASE) + 1):
+                base = word[size:]
+                if base not in others:
+                    continue
+                is_listed = any(form in listed for form in _list_forms(word))
+                if is_listed or word[:size] in prefixes:
+                    kind = "opposites" if is_listed else "prefixed"
+                    return _Pair(kind, word, base) if words is ours else _Pair(kind, base, word)
+    return None
 
 
 def _list_unshared(texts: _Texts) -> tuple[Sequence[str], Sequence[str]]:
     """Return the words that only one of the texts has, in languages without spaces those of the groups."""
-    if not texts.are_unspaced:
-        words, other_words = set(texts.words), set(texts.other_words)
-        ours = [word for word in texts.words if word not in other_words]
-        return ours, [word for word in texts.other_words if word not in words]
-    members = _compile_members(texts.languages)
-    ours, theirs = members.findall(texts.output), members.findall(texts.reference)
+    if texts.are_unspaced:
+        members = _compile_members(texts.languages)
+        words, other_words = members.findall(texts.output), members.findall(texts.reference)
+    else:
+        words, other_words = texts.words, texts.other_words
+    ours, theirs = dict.fromkeys(words), dict.fromkeys(other_words)
     return [word for word in ours if word not in theirs], [word for word in theirs if word not in ours]
 
 
-def _find_members(group: _Group, words: Sequence[str]) -> dict[int, str]:
-    """Return the meanings of a group that some words have, by index, each with the word."""
-    found: dict[int, str] = {}
+def _find_members(words: Sequence[str], languages: frozenset[str]) -> dict[int, dict[int, str]]:
+    """Return the meanings that some words have: by index of the group and of the meaning, each with the word."""
+    found: dict[int, dict[int, str]] = {}
+    forms = _index_forms(languages)
     for word in words:
-        fits = [
-            (len(form), meaning)
-            for meaning, forms in enumerate(group.meanings)
-            for form in forms
-            if word == form or _is_form(word, form)
-        ]
-        if fits:
-            found.setdefault(max(fits)[1], word)
+        # The longest form of a group decides.
+        fits = {group: meaning for form in _list_forms(word) for group, meaning in forms.get(form, ())}
+        for group, meaning in fits.items():
+            found.setdefault(group, {}).setdefault(meaning, word)
     return found
 
 
-def _is_form(word: str, form: str) -> bool:
-    stem = form.removesuffix("*")
-    return stem != form and word.startswith(stem) and len(word) <= len(stem) + _MAX_ENDING
+def _list_forms(word: str) -> Iterator[str]:
+    """Yield how a word may be listed, the shortest first; * stands for its ending."""
+    for size in range(max(1, len(word) - _MAX_ENDING), len(word)):
+        yield f"{word[:size]}*"
+    yield word
+    yield f"{word}*"
 
 
 def _is_only_difference(texts: _Texts, pair: _Pair) -> bool:
@@ -271,6 +288,17 @@ def _load_groups(languages: frozenset[str]) -> tuple[_Group, ...]:
         for language in sorted(languages)
         for group in groups.get(language, "").split(";")
     )
+
+
+@functools.cache
+def _index_forms(languages: frozenset[str]) -> dict[str, list[tuple[int, int]]]:
+    """Return the groups and meanings of each form, by index."""
+    forms: dict[str, list[tuple[int, int]]] = {}
+    for index, group in enumerate(_load_groups(languages)):
+        for meaning, words in enumerate(group.meanings):
+            for form in words:
+                forms.setdefault(form, []).append((index, meaning))
+    return forms
 
 
 @functools.cache

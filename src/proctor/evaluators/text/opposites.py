@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from difflib import SequenceMatcher
 from itertools import product
 from typing import Any, NamedTuple
@@ -49,7 +49,9 @@ class _Opposites(NamedTuple):
     prefixes: tuple[tuple[str, str], ...]
     suffixes: tuple[tuple[str, str], ...]
     negative_prefixes: tuple[str, ...]
-    same_after: Mapping[frozenset[str], tuple[str, ...]]
+    listed_prefixes: Mapping[str, tuple[str, ...]]
+    same_with_prefix: frozenset[str]
+    same_after: Mapping[frozenset[str], frozenset[str]]
     two_sided: frozenset[str]
     modals: Mapping[str, frozenset[str]]
     limiting: frozenset[str]
@@ -151,11 +153,15 @@ def _find_pairs(part: _Part, ours: Sequence[Word], theirs: Sequence[Word]) -> It
     for (text, left, index), (other, right, other_index) in product(phrases, other_phrases):
         # "Nobody" is counted as a negation. A sentence with both words compares them.
         is_compared = "negation" in (left.kind, right.kind) or text in other_texts or other in texts
-        if is_compared or _is_same_phrase(text, other, texts | other_texts):
+        if is_compared or mean_same(text, other, texts | other_texts):
             continue
-        if _are_opposite(text, other):
-            if (is_certain := _compare_sides(part, index, other_index, ours, theirs)) is not None:
-                yield left, right, is_certain
+        are_opposite = _are_opposite(text, other) or _compare_prefixed(text, other)
+        if are_opposite is not None:
+            is_certain = _compare_sides(part, index, other_index, ours, theirs)
+            # "Each one" says "every".
+            has_both = _has_opposite(text, phrases) or _has_opposite(other, other_phrases)
+            if is_certain is not None and not has_both:
+                yield left, right, is_certain and are_opposite
             continue
         strengths = _compare_modals(
             (text, ours[part.start + index + 1 :]), (other, theirs[part.other_start + other_index + 1 :])
@@ -184,14 +190,32 @@ def _are_opposite(text: str, other: str) -> bool:
                 base = cut(one, left)
                 if base != one and len(base) >= _MIN_BASE and cut(another, right) == base != another:
                     return True
-    shorter, longer = sorted((text, other), key=len)
-    return len(shorter) >= _MIN_BASE and any(f"{prefix}{shorter}" == longer for prefix in opposites.negative_prefixes)
+    return False
 
 
-def _is_same_phrase(text: str, other: str, texts: Iterable[str]) -> bool:
-    """Return True if the words mean the same after a verb of the sentence: "filled in", "filled out"."""
-    verbs = _load_opposites().same_after.get(frozenset((text, other)), ())
-    return any(are_related(verb, word) or verb == word for verb in verbs for word in texts)
+def _compare_prefixed(text: str, other: str) -> bool | None:
+    """Return True if a prefix certainly makes the opposite of a word, False if it may, None if it does not."""
+    opposites = _load_opposites()
+    base, longer = sorted((text, other), key=len)
+    if len(base) < _MIN_BASE or not longer.endswith(base):
+        return None
+    prefix = longer.removesuffix(base)
+    if prefix in opposites.listed_prefixes:
+        return base.startswith(opposites.listed_prefixes[prefix])
+    return True if prefix in opposites.negative_prefixes else None
+
+
+def _has_opposite(text: str, phrases: Iterable[tuple[str, Word, int]]) -> bool:
+    return any(_are_opposite(text, phrase) for phrase, *_ in phrases)
+
+
+def mean_same(text: str, other: str, texts: Set[str] = frozenset()) -> bool:
+    """Return True if a prefix changes nothing ("flammable"), or a verb of the sentence ("filled in", "filled out")."""
+    opposites = _load_opposites()
+    base, longer = sorted((text, other), key=len)
+    if base in opposites.same_with_prefix and longer.endswith(base):
+        return True
+    return not opposites.same_after.get(frozenset((text, other)), frozenset()).isdisjoint(texts)
 
 
 def _compare_sides(
@@ -252,14 +276,17 @@ def _is_other_polarity(rest: Sequence[Word], other_rest: Sequence[Word]) -> bool
 @functools.cache
 def _load_opposites() -> _Opposites:
     data: dict[str, Any] = load_data("text", "opposites.yaml")
-    irregular = {verb: forms.split(",") for verb, forms in (item.split(":") for item in data["irregular"].split())}
+    irregular = load_irregular_verbs()
     pairs = defaultdict[str, set[str]](set)
     for name, inflect in (("verbs", lambda word: inflect_verb(word, irregular)), ("words", inflect_noun)):
         for left, right in (pair.split("-") for text in data[name].values() for pair in text.split()):
             _add(pairs, [[form for word in side.split("/") for form in inflect(word)] for side in (left, right)])
     for group in data["groups"]:
         _add(pairs, [[form for word in item.split("/") for form in inflect_noun(word)] for item in group.split()])
-    same_after = {frozenset(pair.split("-")): tuple(verbs.split()) for pair, verbs in data["same_after"].items()}
+    same_after = {
+        frozenset(pair.split("-")): frozenset(form for verb in verbs.split() for form in inflect_verb(verb, irregular))
+        for pair, verbs in data["same_after"].items()
+    }
     prefixes, suffixes = (tuple(_split_pairs(data[name])) for name in ("prefixes", "suffixes"))
     kinds = ("possible", "necessary", "necessary_before_to", "advised", "certain")
     return _Opposites(
@@ -267,11 +294,20 @@ def _load_opposites() -> _Opposites:
         prefixes,
         suffixes,
         tuple(data["negative_prefixes"].split()),
+        {prefix: tuple(bases.split()) for prefix, bases in data["listed_prefixes"].items()},
+        frozenset(form for word in data["same_with_prefix"].split() for form in inflect_verb(word, irregular)),
         same_after,
         frozenset(form for verb in data["two_sided"].split() for form in inflect_verb(verb, irregular)),
         {kind: frozenset(data[kind].split()) for kind in kinds},
         frozenset(data["limiting"].split()),
     )
+
+
+@functools.cache
+def load_irregular_verbs() -> dict[str, list[str]]:
+    """Return the forms that `inflect_verb` does not make, by verb."""
+    items: list[str] = load_data("text", "opposites.yaml")["irregular"].split()
+    return {verb: forms.split(",") for verb, forms in (item.split(":") for item in items)}
 
 
 def _split_pairs(text: str) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ import math
 from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_data
-from proctor.evaluators.text.opposites import inflect_noun, inflect_verb
+from proctor.evaluators.text.opposites import inflect_noun, inflect_verb, load_irregular_verbs
 from proctor.evaluators.tokenizer import split_words
 
 MINILM, MULTILINGUAL = "local:minilm", "local:multilingual"
@@ -114,8 +114,14 @@ def _weigh_words(text: str) -> dict[str, float]:
 def are_synonyms(left: str, right: str) -> bool:
     """Return True if two phrases have words of the same meaning."""
     synonyms = _load_synonyms()
-    meanings = [[synonyms.get(word.text, frozenset()) for word in split_words(text)] for text in (left, right)]
+    texts = ([word.text for word in split_words(text)] for text in (left, right))
+    meanings = [[synonyms.get(word, frozenset()) for word in (*words, "_".join(words))] for words in texts]
     return not frozenset[int]().union(*meanings[0]).isdisjoint(frozenset[int]().union(*meanings[1]))
+
+
+def _inflect_phrase(phrase: str) -> list[str]:
+    verb, separator, rest = phrase.partition("_")
+    return [f"{form}{separator}{rest}" for form in inflect_verb(verb, load_irregular_verbs())]
 
 
 @functools.cache
@@ -123,7 +129,7 @@ def _load_synonyms() -> dict[str, frozenset[int]]:
     """Return the groups of synonyms of each word, by their index."""
     data = load_data("text", "synonyms.yaml")
     groups = [[inflect_noun(word) for word in line.split()] for line in data["nouns and adjectives"].splitlines()]
-    groups += [[inflect_verb(verb, {}) for verb in line.split()] for line in data["verbs"].splitlines()]
+    groups += [[_inflect_phrase(verb) for verb in line.split()] for line in data["verbs"].splitlines()]
     synonyms: dict[str, frozenset[int]] = {}
     for index, group in enumerate(groups):
         for word in (form for forms in group for form in forms):
