@@ -25,6 +25,7 @@ _MEANINGFUL = ("content", "name", "number")
 _MIN_REST = 0.7
 # A longer passage is a list.
 _MAX_PARTS = 12
+_MAX_OBJECT_WORDS = 12
 
 
 @functools.cache
@@ -141,16 +142,18 @@ def find_added_item(words: Sequence[Word], new: Collection[Word]) -> str:
 
 def _find_objects(words: Sequence[Word]) -> Iterator[tuple[Word, Sequence[Word]]]:
     """Yield each content word, "and" or "or" with the meaningful words that follow it, after determiners."""
+    roles = load_roles()
     for place, verb in enumerate(words):
-        start = place + 1
-        while start < len(words) and words[start].text in load_roles()["determiners"]:
+        if verb.kind != "content" and verb.text not in roles["adding"]:
+            continue
+        start, limit = place + 1, min(place + 1 + _MAX_OBJECT_WORDS, len(words))
+        while start < limit and words[start].text in roles["determiners"]:
             start += 1
         end = start
-        while end < len(words) and words[end].kind in _MEANINGFUL:
+        while end < limit and words[end].kind in _MEANINGFUL:
             end += 1
         # "Played practically" has no object.
-        is_object = end > start and not words[start].text.endswith("ly")
-        if is_object and (verb.kind == "content" or verb.text in load_roles()["adding"]):
+        if end > start and not words[start].text.endswith("ly"):
             yield verb, words[start:end]
 
 

@@ -66,6 +66,7 @@ DEFAULT_THRESHOLD = 0.5
 MAX_LISTED = 100
 MAX_SENTENCES = 2000
 MAX_SENTENCE_WORDS = 80
+MAX_SENTENCE_LENGTH = 1_000
 # The method and, without an embedder or a cross-encoder, the model in the details of a score.
 METHOD, WORDS = "overlap", "none"
 # A cross-encoder scores only the weakest sentences, each with the best passages of up to this many words.
@@ -373,10 +374,16 @@ def _split_text(text: str) -> list[str]:
     for sentence in split_sentences(text):
         words = sentence.split()
         if len(words) <= MAX_SENTENCE_WORDS:
-            parts.append(sentence)
+            texts = [sentence]
         else:
             starts = range(0, len(words), MAX_SENTENCE_WORDS)
-            parts += [" ".join(words[start : start + MAX_SENTENCE_WORDS]) for start in starts]
+            texts = [" ".join(words[start : start + MAX_SENTENCE_WORDS]) for start in starts]
+        # "%2%2%2" has no spaces, but many words.
+        parts += [
+            text[start : start + MAX_SENTENCE_LENGTH]
+            for text in texts
+            for start in range(0, len(text), MAX_SENTENCE_LENGTH)
+        ]
     return parts
 
 
