@@ -251,6 +251,7 @@ export function histogram({
     svg("text", { x: 0, y: 12, class: "tick" }, format(edges[0])),
     isNumber(threshold) &&
       svg("text", { x: `${x(threshold)}%`, y: 12, class: "tick", "text-anchor": "middle" }, format(threshold)),
+    logarithmic && svg("text", { x: "50%", y: 12, class: "tick", "text-anchor": "middle" }, "logarithmic scale"),
     svg("text", { x: "100%", y: 12, class: "tick", "text-anchor": "end" }, format(edges.at(-1))),
   );
   const rows = counts
