@@ -16,7 +16,7 @@ from proctor import evaluate, rescore
 from tests.tables import each_row
 
 NAN = math.nan
-EXPECTED: list[Any] = [None, [1.0, None], {"x": None}, [None], {"a": [{"x": None}]}, NAN]
+EXPECTED: list[Any] = [None, [1.0, None], {"x": None}, [None], {"a": [{"x": None}]}, NAN, 0.1, [0.3], "2020-01-01"]
 
 
 class Number(float):
@@ -45,6 +45,11 @@ OUTPUTS: dict[str, Any] = {
     "NumPy array": np.array([1.0, NAN]),
     "NumPy table": np.array([[1.0, NAN]]),
     "NumPy records": np.array([(1, NAN)], dtype=[("a", int), ("b", float)]),
+    "NumPy float32 of 0.1": np.float32(0.1),
+    "NumPy float16 in a list": [np.float16(0.3)],
+    "NumPy array of float32": np.array([0.1, NAN], dtype=np.float32),
+    "NumPy date": np.datetime64("2020-01-01"),
+    "NumPy dates": np.array(["2020-01-01"], dtype="datetime64[D]"),
     "NumPy complex": np.array([1j, complex(NAN, 0)]),
     "missing NumPy date": np.datetime64("NaT"),
     "missing NumPy duration": np.timedelta64("NaT"),
@@ -66,7 +71,7 @@ OUTPUTS: dict[str, Any] = {
 
 
 # Stored as a description of the object, which has no verdict.
-DESCRIBED = {"NumPy complex", "missing NumPy date", "missing NumPy duration", "UserList", "deque"}
+DESCRIBED = {"missing NumPy date", "missing NumPy duration", "UserList", "deque"}
 
 
 @each_row("name, cache", [(name, cache) for name in OUTPUTS for cache in (False, True)])

@@ -19,7 +19,7 @@ from uuid import UUID
 
 import msgspec
 
-from proctor.records.objects import ENCODE_ERRORS, to_builtins
+from proctor.records.objects import ENCODE_ERRORS, convert_array, is_array, to_builtins
 from proctor.records.sample import Sample
 from proctor.records.session import Session
 from proctor.records.trial import EvalResult
@@ -107,7 +107,7 @@ def _tag_any(value: Any, parents: frozenset[int]) -> Any:
 def _tag_object(value: Any, parents: frozenset[int]) -> Any:
     """Tag the parts of an object's JSON form that JSON would change; return the object itself if there are none."""
     try:
-        built = to_builtins(value)
+        built = convert_array(value) if is_array(value) else to_builtins(value)
     except ENCODE_ERRORS:
         # One of its mappings has keys that msgspec refuses, or the object contains itself.
         names = getattr(value, "__struct_fields__", getattr(value, "__dataclass_fields__", None))

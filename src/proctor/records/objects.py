@@ -14,6 +14,9 @@ from proctor.core import optional as extras
 ENCODE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
 
+_DOUBLE_BYTES = 8
+
+
 def to_builtins(value: Any) -> Any:
     """Convert an object to dicts, lists, strings and numbers; not-a-number and infinity stay."""
     return msgspec.to_builtins(value, enc_hook=encode_unknown, str_keys=True)
@@ -30,9 +33,9 @@ def encode_unknown(value: Any) -> Any:
     for base, convert in _SUBCLASS_ENCODERS.items():
         if isinstance(value, base):
             return convert(value)
-    if callable(getattr(type(value), "tolist", None)):
-        # NumPy numbers and arrays, and similar types; a date that is missing (NaT) would become null.
-        converted = value.tolist()
+    if is_array(value):
+        # A date that is missing (NaT) would become null.
+        converted = convert_array(value)
         return _make_description(value) if converted is None else converted
     if isinstance(value, Mapping):
         return {encode_key(key): item for key, item in value.items()}
@@ -41,6 +44,19 @@ def encode_unknown(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     return _make_description(value)
+
+
+def is_array(value: Any) -> bool:
+    """True for the numbers and arrays of NumPy, and similar types."""
+    return callable(getattr(type(value), "tolist", None))
+
+
+def convert_array(value: Any) -> Any:
+    """Convert a number or an array of NumPy to Python; numbers of 32 bits keep the digits that they show: 0.1."""
+    dtype = getattr(value, "dtype", None)
+    if getattr(dtype, "kind", "") == "f" and getattr(dtype, "itemsize", _DOUBLE_BYTES) < _DOUBLE_BYTES:
+        value = value.astype(str).astype(float)
+    return value.tolist()
 
 
 def _make_description(value: Any) -> dict[str, str]:

@@ -15,6 +15,7 @@ from uuid import UUID
 from proctor.evaluators.formats.format_error import FormatError, make_error_at
 from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
+from proctor.records.objects import convert_array, is_array
 from proctor.records.sample import type_name
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -189,7 +190,7 @@ def _list_leaves(data: Any) -> Iterator[tuple[str, Any]]:
         if not isinstance(item, (dict, list, tuple, *_LEAVES)) and (has_codec or not isinstance(item, _PYTHON_VALUES)):
             fields = _get_fields(item)
             has_codec = has_codec or bool(fields)
-            item = fields or codec.to_plain(item)
+            item = fields or (convert_array(item) if is_array(item) else codec.to_plain(item))
         if isinstance(item, dict) and item.keys() != {"$repr", "$type"}:
             yield from ((path, _OddKey(type(key).__name__)) for key in item if isinstance(key, _ODD_KEYS))
             children = item.items()
