@@ -172,6 +172,53 @@ def test_a_number_that_is_only_a_label_gets_no_verdict() -> None:
     assert numeric_answer("Step 42", 42).reason.startswith("the only 42 in the output numbers a step, a reference or")
 
 
+# Each text mentions the number and does not state it as its answer, for this reason.
+NOT_ANSWERED: list[tuple[str, int, str]] = [
+    ("I'm guessing 42, but I really don't know.", 42, "refuses"),
+    ("The answer is 42, but I really don't know.", 42, "does not say that 42 is right"),
+    ("The answer is 42. Actually, ignore that, I miscounted.", 42, "takes its answer back"),
+    ("The total is 42. Never mind, I miscounted.", 42, "takes its answer back"),
+    ("I used to think it was 42.", 42, "does not say that 42 is right"),
+    ("I thought it was 42.", 42, "does not say that 42 is right"),
+    ("I had assumed it was 42.", 42, "does not say that 42 is right"),
+    ("It was 42 last year; I don't have this year's number.", 42, "refuses"),
+    ("It was not until after 1989 that it was founded.", 1989, "a bound"),
+    ("It was founded after 1989.", 1989, "a bound"), ("It was before 1990.", 1990, "a bound"),
+    ("It opened no later than 1990.", 1990, "a bound"), ("By 1990 it had already closed.", 1990, "a bound"),
+    ("after 42", 42, "a bound"), ("It was in the 1980s.", 1980, "a decade: 1980s"),
+    ("You should ask in Room 42.", 42, "Room 42 is a name"), ("Take bus 42 to the museum.", 42, "bus 42 is a name"),
+    ("Take the train 42.", 42, "train 42 is a name"), ("The flight leaves at 6.", 6, "6 is a time"),
+    ("The match starts at 6 pm.", 6, "6 is a time"), ("The class starts at 8 o'clock.", 8, "8 is a time"),
+]  # fmt: skip
+ANSWERED: list[tuple[str, Any]] = [
+    ("I thought it was 41, but it is 42.", 42), ("I used to think it was 41, but it's 42.", 42),
+    ("I thought it was 42, and it is.", 42), ("I thought about it: the answer is 42.", 42),
+    ("I thought about 42 cases.", 42), ("The answer is 42, but I don't know why.", 42),
+    ("The answer is 42. Please ignore the earlier draft.", 42), ("It was 42 last year.", 42),
+    ("It takes effect after 3 days.", 3), ("It stops after 1500 steps.", 1500), ("It took 1800s.", 1800),
+    ("It was founded in 1980, before the war.", 1980), ("It grew by 1990.", 1990), ("It lasted until 1990.", 1990),
+    ("In the 1980s there were 42 members.", 42), ("By 1990, it had 42 members.", 42),
+    ("We had 42 rooms.", 42), ("42 buses", 42), ("On the bus 42 people sat.", 42), ("The sequence starts at 6.", 6),
+    ("We arrive at 12.", 12), ("The stock closed at 12.", 12), ("That leaves 6.", 6), ("The radius is 42 pm.", 42),
+    ("The match starts at 6 pm.", "6 pm"), ("Go to room 42.", "Room 42"), ("It was in the 1980s.", "the 1980s"),
+]  # fmt: skip
+
+
+@each_row(("text", "number", "reason"), NOT_ANSWERED)
+def test_an_old_belief_a_bound_of_time_and_a_name_get_no_verdict(text: str, number: int, reason: str) -> None:
+    score = numeric_answer(text, number)
+    assert score.status == "skipped"
+    assert reason in score.reason
+    assert numeric_answer(text, number + 1).status == "skipped"
+
+
+@each_row(("text", "expected"), ANSWERED)
+def test_similar_words_leave_a_number_the_answer(text: str, expected: Any) -> None:
+    score = numeric_answer(text, expected)
+    assert score.passed is True, score.reason
+    assert numeric_answer(text, 1234567).passed is not True
+
+
 @given(st.integers(1, 10**6), st.sampled_from(REJECTIONS), st.sampled_from(FRAMES))
 def test_a_rejected_number_never_passes(number: int, rejection: str, frame: str) -> None:
     assert numeric_answer(frame.format(rejection.format(number)), number).passed is not True

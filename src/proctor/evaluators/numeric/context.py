@@ -40,6 +40,7 @@ _MORE_DECIMALS = re.compile(r"([.,]?)\(\d+\)|(?:\.{3}|…)(?!\S)|\s(?:repeating|
 _DOT_GROUP = re.compile(r"\D{0,4}[0-9]{1,3}\.[0-9]{3}\D{0,4}")
 _EURO = re.compile(r"(?i)€|\beur(?:os?)?\b")
 MIN_YEAR, MAX_YEAR = 1000, 3000
+_MAX_HOUR = 24
 _KILO = re.compile(r"\s?kilos?\b", re.IGNORECASE)
 _ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
 # The patterns of words and signs that make a number a part of an expression, a function or a statement about it.
@@ -102,7 +103,9 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     if number.category == "date" and number.value < MIN_YEAR:
         return number._replace(category="expression", doubt=describe_date(number))
     if number.category != "number":
-        return number
+        return number._replace(category="bound") if number.category == "year" and _bounds_time(number) else number
+    if label := _find_label(number):
+        return number._replace(category="label", doubt=label)
     if doubt := _find_unread_notation(number):
         return number._replace(category="expression", doubt=doubt)
     if not (number.before or number.after or _WORD.search(number.text)):
@@ -111,32 +114,37 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
         return number._replace(category="unclear", doubt=doubt)
     if _KILO.match(number.after):
         number = number._replace(alternatives=(*number.alternatives, number.value * 1000))
-    if _follows_bound(number.before) or _PHRASES["bound_after"].match(number.after):
+    if _follows_bound(number.before) or _PHRASES["bound_after"].match(number.after) or _bounds_time(number):
         return number._replace(category="bound")
     if doubt := _find_term(number) or _find_difference(number, text) or _find_unread_sign(number):
         return number._replace(category="expression", doubt=doubt)
+    return _read_variable(number) or _check_words(number, text)
+
+
+def _read_variable(number: ParsedNumber) -> ParsedNumber | None:
+    """Return a number beside an unknown or a constant with its expression: "3 + x"; None without one."""
     variable = _PHRASES["variable_before"].search(number.before) or _PHRASES["variable_after"].match(number.after)
-    if variable:
-        # "3 + √2" is a number that is not computed; "3 + x" and "3 + 4i" are not real numbers.
-        category: Category = "expression" if _PHRASES["constant"].search(variable[0]) else "calculation"
-        is_after = variable.string is number.after
-        excerpt = f"{number.text}{variable[0]}" if is_after else f"{variable[0].lstrip()}{number.text}"
-        return number._replace(category=category, text=excerpt)
-    return _check_words(number, text)
+    if variable is None:
+        return None
+    # "3 + √2" is a number that is not computed; "3 + x" and "3 + 4i" are not real numbers.
+    category: Category = "expression" if _PHRASES["constant"].search(variable[0]) else "calculation"
+    is_after = variable.string is number.after
+    excerpt = f"{number.text}{variable[0]}" if is_after else f"{variable[0].lstrip()}{number.text}"
+    return number._replace(category=category, text=excerpt)
 
 
 def _find_doubt(number: ParsedNumber, text: str) -> str:
-    """Return why the words next to a number do not state it as an answer: a guess, a time, a name; "" if they do."""
+    """Return why the words next to a number do not state it as an answer: a guess, an old belief; "" if they do."""
     before, value = number.before, number.text
     if _PHRASES["guess_before"].search(before):
         return f"the output only guesses {value}"
+    is_old_belief = _PHRASES["old_belief_before"].search(before) and not _PHRASES["confirmed_after"].match(number.after)
+    if is_old_belief or _PHRASES["unknown_after"].match(number.after):
+        return f"the output does not say that {value} is right"
     if _PHRASES["unreal_before"].search(before) and not _PHRASES["correction"].search(text):
         return f"the output says only that it should have been {value}"
     if _PHRASES["time_before"].search(before):
         return f"{value} is only a part of a time"
-    name = _PHRASES["name_before"].search(before)
-    if name and not _PHRASES["counted_after"].match(number.after):
-        return f"{name[0].strip()} {value} is a name"
     if base := _PHRASES["base_after"].match(number.after):
         return f"{value}{base[0]} is in another base"
     if _PHRASES["event_before"].search(before):
@@ -145,6 +153,38 @@ def _find_doubt(number: ParsedNumber, text: str) -> str:
     if is_grouped and not _is_english(text) and _may_group_by_points(number, text):
         return f"the point in {value} may separate thousands; set the decimal separator"
     return ""
+
+
+def _find_label(number: ParsedNumber) -> str:
+    """Return why a number is a name, an hour or a decade: "Room 42", "6 pm", "the 1980s"; "" if it is a number."""
+    before, after = number.before, number.after
+    name = _PHRASES["name_before"].search(before)
+    if name and not _PHRASES["counted_after"].match(after):
+        return f"{name[0].strip(' *_')} {number.text} is a name"
+    if not number.text.isdecimal():
+        return ""
+    is_hour = number.value <= _MAX_HOUR and (
+        _PHRASES["hour_after"].match(after)
+        or (_PHRASES["event_at"].search(before) and _PHRASES["no_unit_after"].match(after))
+    )
+    if is_hour:
+        return f"{number.text} is a time"
+    is_decade = _may_be_year(number) and number.value % 10 == 0 and _PHRASES["decade_after"].match(after)
+    return f"the answer is a decade: {number.text}s" if is_decade and _PHRASES["decade_before"].search(before) else ""
+
+
+def _bounds_time(number: ParsedNumber) -> bool:
+    """Return whether a year or a time only bounds the answer: "after 1989", but not "after 3 days"."""
+    before, after = number.before, number.after
+    if _may_be_year(number) and _PHRASES["by_before"].search(before) and _PHRASES["past_after"].match(after):
+        return True
+    name = "year_bound_before" if _may_be_year(number) else "bare_bound_before"
+    is_bound = number.text.isdecimal() and _PHRASES[name].search(before) and _PHRASES["no_unit_after"].match(after)
+    return bool(is_bound)
+
+
+def _may_be_year(number: ParsedNumber) -> bool:
+    return number.text.isdecimal() and MIN_YEAR <= number.value < MAX_YEAR
 
 
 def _may_group_by_points(number: ParsedNumber, text: str) -> bool:

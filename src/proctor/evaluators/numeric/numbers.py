@@ -119,7 +119,9 @@ def _score_answer(
     decimal: Decimal,
 ) -> Score:
     """Pass or fail if all possible readings agree, else skip."""
-    if number.category in ("unclear", "bound", "expression"):
+    # A room, an hour or a decade is compared only with another one.
+    is_label = number.category == "label" and target.category != "label"
+    if is_label or number.category in ("unclear", "bound", "expression"):
         description = "a bound" if number.category == "bound" else "an expression and not a plain number"
         reason = number.doubt or f"the answer is {description}: {preview(number.text)}"
         return Score.skipped(f"{reason}; {ADVICE}", details)

@@ -200,7 +200,7 @@ def _write_digits(match: re.Match[str]) -> str:
 
 
 Decimal = Literal[".", ","]
-Category = Literal["number", "date", "year", "bound", "expression", "calculation", "unclear"]
+Category = Literal["number", "date", "year", "bound", "expression", "calculation", "unclear", "label"]
 
 _DIGIT = re.compile(r"\d")
 _MAX_LENGTH = 300
