@@ -328,3 +328,50 @@ def test_a_prefix_or_particle_that_changes_nothing_is_no_opposite(output: str, r
     for texts in ((output, reference), (reference, output)):
         difference = find_difference(*texts)
         assert (difference.kind if difference else "") == kind
+
+
+@each_row(
+    "output, reference, is_exchanged",
+    [
+        ("We owe you 40 euros.", "You owe us 40 euros.", True),
+        ("You owe me an apology.", "I owe you an apology.", True),
+        ("He owes me money.", "I owe him money.", True),
+        ("You are waiting for me.", "I am waiting for you.", True),
+        ("You lost my book.", "I lost your book.", True),
+        ("She told him that he had won.", "He told her that she had won.", True),
+        ("We share the data with you.", "You share the data with us.", True),
+        ("You met me at noon.", "I met you at noon.", False),
+        ("You agree with me.", "I agree with you.", False),
+        ("I and you won the game.", "You and I won the game.", False),
+        ("You are as tall as me.", "I am as tall as you.", False),
+        ("She looks like you.", "You look like her.", False),
+        ("We are their neighbours.", "They are our neighbours.", False),
+        ("You are owed 40 euros by us.", "We owe you 40 euros.", False),
+        ("Tomorrow I will call you.", "I will call you tomorrow.", False),
+    ],
+)
+def test_persons_that_change_places_around_a_verb_have_other_roles(
+    output: str, reference: str, is_exchanged: bool
+) -> None:
+    """Pronouns exchange roles among the same words, unless the verb says the same about both persons."""
+    for left, right in ((output, reference), (reference, output)):
+        difference = find_difference(left, right)
+        assert (difference is not None and difference.kind == "roles") is is_exchanged, difference
+
+
+@each_row(
+    "output, reference, kind",
+    [
+        ("The patient tolerates penicillin.", "The patient is allergic to penicillin.", "word"),
+        ("She tolerates lactose.", "She is lactose intolerant.", "word"),
+        ("The data is confidential.", "The data is public.", "word"),
+        ("The data is confidential.", "The data is secret.", ""),
+        ("She does not tolerate lactose.", "She is lactose intolerant.", ""),
+        ("The patient does not tolerate penicillin.", "The patient is allergic to penicillin.", ""),
+    ],
+)
+def test_tolerance_and_secrecy_have_opposites(output: str, reference: str, kind: str) -> None:
+    """An opposite is found in another place of the sentence, too, and a negation turns it."""
+    for left, right in ((output, reference), (reference, output)):
+        difference = find_difference(left, right)
+        assert (difference.kind if difference else "") == kind, difference

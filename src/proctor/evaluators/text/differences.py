@@ -18,7 +18,13 @@ from proctor.evaluators.grounding.contradictions import find_opposites, find_rep
 from proctor.evaluators.grounding.denials import find_denials
 from proctor.evaluators.grounding.features import load_antonyms, load_roles
 from proctor.evaluators.language import is_english_word
-from proctor.evaluators.text.opposites import DEGREES, find_other_limit, find_replaced_opposite, mean_same
+from proctor.evaluators.text.opposites import (
+    DEGREES,
+    are_persons_exchanged,
+    find_other_limit,
+    find_replaced_opposite,
+    mean_same,
+)
 from proctor.evaluators.tokenizer import Word, are_related, load_english, split_sentences, split_words
 
 # The share of the content words of the shorter sentence that both have: for a pair of sentences, and to find the
@@ -70,8 +76,6 @@ _SIZES: dict[str, tuple[str, float]] = {
     "week": ("s", 604800.0), "month": ("months", 1.0), "year": ("months", 12.0), "decade": ("months", 120.0),
     "century": ("months", 1200.0), "cent": ("dollars", 0.01), "dollar": ("dollars", 1.0),
 }  # fmt: skip
-
-
 # The kind of a difference that may only be one of words: "did not sail", "was cancelled".
 DOUBT = "doubt"
 # The kind of words that may mean the same: "is sold here", "can be bought here".
@@ -137,10 +141,9 @@ def find_difference(output: str, reference: str) -> Difference | None:
         shared, index = max(
             ((_count_shared(content, other), index) for index, other in enumerate(contents)), default=(0, 0)
         )
-        if shared >= MIN_SHARED_IN_TEXTS and outputs[index] != sentence:
-            difference = _compare(outputs[index], sentence, MIN_SHARED_IN_TEXTS)
-            if difference:
-                return difference
+        is_other = shared >= MIN_SHARED_IN_TEXTS and outputs[index] != sentence
+        if is_other and (difference := _compare(outputs[index], sentence, MIN_SHARED_IN_TEXTS)):
+            return difference
     return None
 
 
@@ -474,6 +477,8 @@ def _find_periods(sentence: Sequence[Word]) -> dict[str, Word]:
 
 def _find_exchanged_roles(output: Sequence[Word], reference: Sequence[Word]) -> Difference | None:
     """Return a difference if the same words stand in exchanged places ("A paid B", "B paid A")."""
+    if are_persons_exchanged(output, reference):
+        return Difference("roles", "", "")
     # Articles have no role: "A dog bit the man", "The man bit a dog".
     sides = [
         [word for word in side if word.text.lower() not in load_english().articles] for side in (output, reference)

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import product, takewhile
 from typing import Any, NamedTuple
 
 from proctor.evaluators.data_files import load_data
@@ -30,12 +30,31 @@ _MAX_ENDING = 3
 _MIN_BASE = 4
 _MAX_PREFIX = 5
 _CLAUSE = re.compile(r"[,;:!?.。，；：！？、]\s*\w")
-ONLY_LISTED = "outside English, only numbers, negations, days and common opposites are compared"
+ONLY_LISTED = "outside English, only numbers, negations, days, replaced names and common opposites are compared"
 # Korean words have particles at their end, so its words are looked for inside the text.
 _PARTS = ("zh", "ja", "th", "ko")
 # Chinese and Japanese share characters, and short texts are often taken for the other language.
 _HAN = frozenset({"zh", "ja"})
 _KANA = re.compile(r"[\u3040-\u30ff]")
+
+
+_WORD = re.compile(r"[^\W_]+")
+# A capital letter after these may begin a sentence, a quotation or an item.
+_BEFORE_CAPITAL = '.!?:;…\n"«»“”„‘([*'
+# Longer replaced parts have more than names.
+_MAX_NAMES = 6
+# Languages that capitalize hardly any words but names inside a sentence, and whether their names have cases.
+_INFLECTS_NAMES = {
+    **dict.fromkeys(("fr", "es", "it", "pt", "nl", "ca", "gl", "sv", "da", "no", "nb", "nn"), False),
+    **dict.fromkeys(
+        ("pl", "ro", "cs", "sk", "sl", "hr", "hu", "fi", "et", "lv", "lt", "tr", "ru", "uk", "bg", "el"), True
+    ),
+}
+_TITLES = frozenset({
+    "mme", "madame", "mlle", "monsieur", "sig", "signor", "signora", "dott", "dottor", "dottore", "señor", "señora",
+    "sra", "don", "doña", "dona", "dom", "senhor", "senhora", "dhr", "mevrouw", "meneer", "pan", "pani", "herr", "fru",
+    "domnul", "doamna", "prof", "professor", "professeur", "professore",
+})  # fmt: skip
 
 
 class OtherWord(NamedTuple):
@@ -109,6 +128,64 @@ def find_other_word(output: str, reference: str, *, is_excerpt: bool = False) ->
         return None
     is_certain = pair.kind not in ("modals", "prefixed") and _is_only_difference(texts, pair)
     return OtherWord(pair.output, pair.reference, is_certain)
+
+
+def find_other_name(output: str, reference: str) -> OtherWord | None:
+    """Return a name that replaces another one, in a language that hardly capitalizes other words.
+
+    All other words are the same. Names that may be forms of one name ("Londres", "London") are not certain.
+
+    >>> find_other_name("Le train part de Paris.", "Le train part de Lyon.")
+    OtherWord(output='Paris', reference='Lyon', is_certain=True)
+    """
+    if max(len(output), len(reference)) > MAX_CHARACTERS:
+        return None
+    languages = _identify_languages(output.casefold(), reference.casefold())
+    if not languages or not languages <= _INFLECTS_NAMES.keys():
+        return None
+    ours, theirs = (list(_WORD.finditer(unicodedata.normalize("NFC", text))) for text in (output, reference))
+    start = _count_equal(ours, theirs)
+    end = _count_equal(ours[start:][::-1], theirs[start:][::-1])
+    # Titles capitalize other words, too.
+    shared = ours[:start] + ours[len(ours) - end :]
+    if 2 * sum(match[0][0].isupper() for match in shared) > len(shared):
+        return None
+    name, other = (_join_names(side[start : len(side) - end]) for side in (ours, theirs))
+    if not name or not other:
+        return None
+    return _compare_names(name, other, has_cases=any(_INFLECTS_NAMES[code] for code in languages))
+
+
+def _count_equal(ours: Sequence[re.Match[str]], theirs: Sequence[re.Match[str]]) -> int:
+    """Return how many words at the start are the same."""
+    pairs = zip(ours, theirs, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0][0].casefold() == pair[1][0].casefold(), pairs))
+
+
+def _join_names(words: Sequence[re.Match[str]]) -> str:
+    """Return the names of a replaced part; "" if it has other words than names and short prepositions."""
+    names = []
+    for match in words[: _MAX_NAMES + 1]:
+        word, before = match[0], match.string[: match.start()].rstrip(" ")
+        is_start = not before or before[-1] in _BEFORE_CAPITAL
+        if word[0].isupper() and not is_start and len(word) >= _STEM and word.casefold() not in _TITLES:
+            names.append(word)
+        elif word[0].isupper() or len(word) > MAX_SHORT_WORD:
+            return ""
+    return " ".join(names) if len(words) <= _MAX_NAMES else ""
+
+
+def _compare_names(name: str, other: str, *, has_cases: bool) -> OtherWord | None:
+    bare, other_bare = (
+        "".join(char for char in unicodedata.normalize("NFD", text.casefold()) if not unicodedata.combining(char))
+        for text in (name, other)
+    )
+    may_be_same = bare[:_STEM] == other_bare[:_STEM]
+    if bare == other_bare or (may_be_same and has_cases):
+        return None
+    # "USA" and "États-Unis".
+    is_acronym = name.isupper() != other.isupper()
+    return OtherWord(name, other, not may_be_same and not is_acronym)
 
 
 def _read(output: str, reference: str, *, is_excerpt: bool) -> _Texts | None:

@@ -31,6 +31,16 @@ _CONTENT = ("content", "name", "number")
 _PRONOUNS = frozenset({
     "i", "me", "my", "we", "us", "our", "you", "your", "he", "him", "she", "her", "they", "them", "their", "it", "its",
 })  # fmt: skip
+# The person of each pronoun.
+_PERSONS = {
+    "i": "i", "me": "i", "my": "i", "we": "we", "us": "we", "our": "we", "you": "you", "your": "you", "he": "he",
+    "him": "he", "his": "he", "she": "she", "her": "she", "they": "they", "them": "they", "their": "they",
+}  # fmt: skip
+# Forms that change with the person.
+_AGREEING = (frozenset({"am", "are", "is"}), frozenset({"was", "were"}), frozenset({"have", "has"}))
+# "You look like me" and "I look like you", "as tall as".
+_LIKENESS = re.compile(r"\blook\w* like\b|\bas [\w ]*\bas\b")
+_JOINING = frozenset({"and", "or", "nor"})
 DEGREES = frozenset({"more", "less", "fewer", "most", "least"})
 _TURNING = frozenset({"far", "until", "till"})
 _VOWELS = frozenset("aeiou")
@@ -55,6 +65,7 @@ class _Opposites(NamedTuple):
     two_sided: frozenset[str]
     modals: Mapping[str, frozenset[str]]
     limiting: frozenset[str]
+    mutual: frozenset[str]
 
 
 class _Part(NamedTuple):
@@ -84,6 +95,34 @@ def find_replaced_opposite(output: Sequence[Word], reference: Sequence[Word]) ->
     if not _have_same_frame(rest, other_rest) or _is_other_polarity(rest, other_rest):
         return None
     return Replacement(left.original, right.original, is_certain)
+
+
+def are_persons_exchanged(output: Sequence[Word], reference: Sequence[Word]) -> bool:
+    """Return True if two persons have changed places among the same words: "you owe us", "we owe you"."""
+    ours, theirs = ([word.text.lower() for word in _drop_articles(side)] for side in (output, reference))
+    mutual = load_roles()["symmetric"] | load_roles()["both_sides"] | _load_opposites().mutual
+    if len(ours) != len(theirs) or not mutual.isdisjoint(ours) or _LIKENESS.search(" ".join(ours)):
+        return False
+    changes = set[tuple[str, str]]()
+    for index, (text, other) in enumerate(zip(ours, theirs, strict=True)):
+        person, other_person = _PERSONS.get(text), _PERSONS.get(other)
+        if person and other_person:
+            if person != other_person:
+                changes.add((person, other_person))
+                # "You and I" is a list without roles.
+                if not _JOINING.isdisjoint(ours[max(0, index - 1) : index + 2]):
+                    return False
+        elif text != other and not _agree(text, other):
+            return False
+    return len(changes) == 2 and all(change[::-1] in changes for change in changes)
+
+
+def _agree(text: str, other: str) -> bool:
+    """Return True for the forms of a verb in two persons: "owe" and "owes", "are" and "is"."""
+    if any({text, other} <= forms for forms in _AGREEING):
+        return True
+    shorter, longer = sorted((text, other), key=len)
+    return longer in (f"{shorter}s", f"{shorter}es", f"{shorter[:-1]}ies")
 
 
 def find_other_limit(output: Sequence[Word], reference: Sequence[Word]) -> str:
@@ -300,6 +339,7 @@ def _load_opposites() -> _Opposites:
         frozenset(form for verb in data["two_sided"].split() for form in inflect_verb(verb, irregular)),
         {kind: frozenset(data[kind].split()) for kind in kinds},
         frozenset(data["limiting"].split()),
+        frozenset(form for verb in data["mutual"].split() for form in inflect_verb(verb, irregular)),
     )
 
 

@@ -28,7 +28,7 @@ from proctor.evaluators.text.differences import (
     find_other_sentence,
 )
 from proctor.evaluators.text.embedder_choice import EmbedderChoice
-from proctor.evaluators.text.negations import ONLY_LISTED, explain_other_negation, find_other_word
+from proctor.evaluators.text.negations import ONLY_LISTED, explain_other_negation, find_other_name, find_other_word
 from proctor.evaluators.text.opposites import find_replaced_phrase, mean_same
 from proctor.evaluators.text.similarity_value import (
     MINILM,
@@ -401,6 +401,8 @@ def _find_change(match: SimilarityMatch, answer: str, reference: str) -> Differe
         change = _find_english_change(match, answer, reference)
     else:
         change = find_other_digits(match.excerpt or answer, reference)
+        if change is None and not match.excerpt and (name := find_other_name(answer, reference)):
+            change = Difference("name" if name.is_certain else UNCLEAR, name.output, name.reference)
     if change is None and (other := find_other_word(answer, reference, is_excerpt=bool(match.excerpt))):
         change = Difference("word" if other.is_certain else UNCLEAR, other.output, other.reference)
     return change
