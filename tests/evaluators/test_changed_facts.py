@@ -91,7 +91,52 @@ CHANGED = [
     ("Some members voted for the plan.", "Some members voted for it.", "All members voted for the plan."),
     ("The mayor was acquitted in May.", "In May he was acquitted.", "The mayor was convicted in May."),
     ("The course is for adults.", "It is for adults.", "The course is for children."),
+    ("It is open from 10 am to 6 pm.", "It is open from 10:00 to 18:00.", "It is open from 10 pm to 6 am."),
+    ("The bar is open from 6 pm to 2 am.", "It is open from 18:00 to 2:00.", "The bar is open from 6 am to 2 pm."),
+    ("The shop opens at 9:30 am.", "The shop opens at 9:30.", "The shop opens at 9 am."),
+    ("Admission is 120 kronor.", "Admission costs 120 SEK.", "Admission is 120 euros."),
+    ("A ticket costs 50 zloty.", "A ticket is 50 zloty.", "A ticket costs 50 lira."),
+    ("Take the tablet twice a day.", "Take the tablet twice daily.", "Take the tablet once a day."),
+    ("The board meets three times a year.", "It meets three times a year.", "The board meets twice a year."),
+    ("The fee is 20 euros per room.", "The fee per room is 20 euros.", "The fee is 20 euros per person."),
+    ("It flows from north to south.", "It flows to the south from the north.", "It flows from south to north."),
+    (
+        "Admission is 120 kronor for adults, free for children.",
+        "Admission is free for children.",
+        "Admission is free for adults.",
+    ),
+    (
+        "On Thursdays open until 8 pm, on other days until 6 pm.",
+        "On Thursdays it is open until 20:00.",
+        "On Thursdays the museum is open until 6 pm.",
+    ),
 ]
+
+
+@each_row(
+    ("context", "output"),
+    [
+        ("The museum is open from 10 am to 6 pm.", "On weekdays, the museum is open from 10:00 to 18:00."),
+        ("The shop opens at 10 am.", "It opens at 10:00."),
+        ("The museum is open from 10 am to 6 pm.", "The museum is open from 10:00 am to 6:00 pm."),
+        ("The museum is open from 10:00 to 18:00.", "The museum is open from 10 am to 6 pm."),
+        ("The office is open from 9 am to 5:30 pm.", "The office is open from 09:00 to 17:30."),
+        ("The office is open from 9 am to 5:30 pm.", "The office is open from 9:00 to 5:30."),
+        ("The office is open 9-5:30 pm.", "The office is open until 17:30."),
+        ("The office is open from 9 to 11 am.", "The office is open from 9:00 to 11:00."),
+        ("The train leaves at 12:15 am.", "The train leaves at 00:15."),
+        ("The train leaves at 8 p.m. It stops in Lund.", "It stops in Lund. The train leaves at 8pm."),
+        ("Take the tablet twice a day.", "Take the tablet daily."),
+        ("Take the tablet once a day.", "Take one tablet every day."),
+        ("The fee is 20 euros per guest.", "The fee is 20 euros per person."),
+        ("Admission is free for adults and children.", "Admission is free for children."),
+        ("Admission is 120 kronor for adults, free for children.", "Children get in free, adults pay 120 kronor."),
+        ("It runs from north to south and from south to north.", "It runs from south to north."),
+    ],
+)
+def test_another_way_to_write_a_time_a_frequency_or_a_price_passes(context: str, output: str) -> None:
+    """Times are compared with 24 hours, and frequencies by how often something happens in a year."""
+    assert score(output, context).passed is True
 
 
 @each_row(("context", "same", "changed"), CHANGED)

@@ -18,9 +18,11 @@ WordKind = Literal["function", "content", "number", "name", "speaker", "negation
 
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-# In scripts without spaces between words, each character is a word.
+# "09:30"
+_TIME_LETTERS = 5
+# A time such as 9:30 is one word. In scripts without spaces between words, each character is a word.
 _WORD = re.compile(
-    r"(?:(?<![\w.,)\]%-])[-−](?=[0-9]))?[0-9]+(?:[.,][0-9]+)*(?:(?:st|nd|rd|th|s)\b)?|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+    r"(?<![0-9:.,])(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?![\w:]|[.,][0-9])|(?:(?<![\w.,)\]%-])[-−](?=[0-9]))?[0-9]+(?:[.,][0-9]+)*(?:(?:st|nd|rd|th|s)\b)?|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
 _NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 # Endings without meaning: "Norway's", "they're".
@@ -233,6 +235,8 @@ def _make_word(original: str, *, is_first: bool) -> Word:
 
 
 def _normalize_number(text: str) -> str:
+    if ":" in text:
+        return text.zfill(_TIME_LETTERS)
     ordinal = _ORDINAL.fullmatch(text)
     if ordinal:
         return ordinal[1]

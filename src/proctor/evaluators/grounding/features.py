@@ -40,11 +40,19 @@ _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
-_AFTERNOON = re.compile(
-    r"\b(at|from|until|till|before|after|since|around|between|and|to) (1[3-9]|2[0-3]):([0-5][0-9])"
-    r"(?![\w:]|[.,][0-9]|\s?(?:[ap]\.?m\b|min|sec|hours?\b))",
+# "9 to 11 am": the start of a range may do without its half of the day. A dot that may end the sentence stays.
+_TIME = r"(?<![\w.,:/$€£¥-])([0-9]{1,2})(?:[:.]([0-5][0-9]))?"
+_HALF_DAY = re.compile(
+    rf"(?:{_TIME}(\s?[–—-]\s?|\s(?:to|until|till)\s|(?<=between [0-9])\sand\s|(?<=between [0-9]{{2}})\sand\s))?"
+    rf"{_TIME.replace('¥-', '¥')}\s?([ap])(?:\.\s?m\b(?:\.(?!\s*\Z|\s*\n|\s+[A-Z][a-z]))?|m\b)",
     re.IGNORECASE,
 )
+_CLOCK = re.compile(r"(?<![\w.,:])([0-9]{1,2}):([0-5][0-9])(?![\w:]|[.,][0-9])")
+# "It took 15:30" is 15 minutes and 30 seconds: two numbers, and no time of the day.
+_DURATION = re.compile(
+    r"\b(?:took|takes?|lasts?|lasted) [0-9]{1,2}:(?=[0-5][0-9]\b)|\b[0-9]{1,2}:(?=[0-5][0-9]\s?(?:min|sec|hours?\b))"
+)
+_NOON = 12
 _DECADE = re.compile(r"(?<=\d{3}0) ?['’]s\b")
 _BRACKET = re.compile(r"-[LR][RSC]B-")
 
@@ -114,23 +122,49 @@ def to_value(logit: float) -> float:
 def join_split_numbers(text: str) -> str:
     """Remove the spaces that tokenizers put into numbers, and their names of brackets; write number words in digits.
 
-    Dates such as 2024-06-05 get the name of their month, and times of the afternoon 12 hours and pm.
+    Dates such as 2024-06-05 get the name of their month, and times with am or pm are written with 24 hours.
 
     >>> join_split_numbers("about 735 , 000 people -LRB- 3 . 5 % -RRB-"), join_split_numbers("Twenty-three people")
     ('about 735,000 people   3.5 %  ', '23 people')
-    >>> join_split_numbers("On 2024-06-05 from 15:30 to 17:00")
-    'On 5 June 2024 from 3:30 pm to 5 pm'
+    >>> join_split_numbers("On 2024-06-05 from 9:30 am to 5 pm")
+    'On 5 June 2024 from 09:30 to 17:00'
     """
     text = replace_number_words(text)
     text = _ISO_DATE.sub(lambda match: f"{int(match[3])} {_MONTHS[int(match[2]) - 1]} {match[1]}", text)
-    text = _AFTERNOON.sub(_write_afternoon, text)
+    text = _HALF_DAY.sub(_write_times, _DURATION.sub(r"\g<0> ", text))
     text = _SPLIT_THOUSANDS.sub(lambda match: match[0].replace(" , ", ",").replace(" ", ","), text)
     return _DECADE.sub("s", _SPLIT_DECIMAL.sub(".", _BRACKET.sub(" ", text)))
 
 
-def _write_afternoon(match: re.Match[str]) -> str:
-    minutes = "" if match[3] == "00" else f":{match[3]}"
-    return f"{match[1]} {int(match[2]) - 12}{minutes} pm"
+def _write_times(match: re.Match[str]) -> str:
+    """Write a time, or a range of times that ends with am or pm, with 24 hours; no hour of a clock stays as it is."""
+    start, end = int(match[1] or 1), int(match[4])
+    if not 0 < start <= _NOON or not 0 < end <= _NOON:
+        return match[0]
+    is_afternoon = match[6].lower() == "p"
+    written = f"{end % _NOON + _NOON * is_afternoon:02}:{match[5] or '00'}"
+    if not match[1]:
+        return written
+    # "10 to 6 pm" starts in the morning.
+    starts_in_afternoon = is_afternoon is (start % _NOON < end % _NOON)
+    return f"{start % _NOON + _NOON * starts_in_afternoon:02}:{match[2] or '00'}{match[3]}{written}"
+
+
+def complete_times(text: str, context: Collection[str]) -> str:
+    """Write the times of a text as those of the afternoon that a context has, if the text may leave out "pm".
+
+    >>> complete_times("from 9:00 to 5:30", ["from 09:00 to 17:30"])
+    'from 9:00 to 17:30'
+    """
+    known = {f"{int(match[1]):02}:{match[2]}" for part in context for match in _CLOCK.finditer(part)}
+    if not known or any(int(match[1]) > _NOON or match[1][0] == "0" for match in _CLOCK.finditer(text)):
+        return text
+
+    def complete(match: re.Match[str]) -> str:
+        time, later = f"{int(match[1]):02}:{match[2]}", f"{int(match[1]) + _NOON}:{match[2]}"
+        return later if time not in known and later in known else match[0]
+
+    return _CLOCK.sub(complete, text)
 
 
 def get_stem(word: Word) -> str:
@@ -325,10 +359,12 @@ def _may_be_verb(word: Word) -> bool:
     return word.text in roles["auxiliaries"] or word.text in roles["past"] or word.text.endswith("ed")
 
 
-def has_same_roles(words: Sequence[Word], passages: Iterable[Sequence[Word]]) -> bool:
-    """Return True if a passage has a verb of the sentence with the same roles."""
+def has_same_roles(words: Sequence[Word], passages: Sequence[Sequence[Word]]) -> bool:
+    """Return True if a passage has a verb of the sentence with the same roles, or the same "from … to"."""
     others = [other for passage in passages for other in _find_relations(passage)]
-    return any(relation.compare(other) for relation in _find_relations(words) for other in others)
+    if any(relation.compare(other) for relation in _find_relations(words) for other in others):
+        return True
+    return any(ends in _find_ends(passage) for ends in _find_ends(words) for passage in passages)
 
 
 class _Relation(NamedTuple):
@@ -397,15 +433,27 @@ def _is_passive(words: Sequence[Word], verb: int, agent: Word | None = None) -> 
 
 
 def _find_exchanged_ends(words: Sequence[Word], passage: Sequence[Word]) -> tuple[Word, Word] | None:
-    (start, end), (other_start, other_end) = _find_ends(words), _find_ends(passage)
-    if start and end and other_start and other_end and start.text == other_end.text and end.text == other_start.text:
-        return start, end
-    return None
+    ends, others = _find_ends(words), _find_ends(passage)
+    exchanged = (pair for names, pair in ends.items() if names[::-1] in others and names not in others)
+    return next(exchanged, None)
 
 
-def _find_ends(words: Sequence[Word]) -> tuple[Word | None, Word | None]:
-    after = {before.text: word for before, word in pairwise(words) if word.kind in ("name", "number")}
-    return after.get("from"), after.get("to")
+def _find_ends(words: Sequence[Word]) -> dict[tuple[str, str], tuple[Word, Word]]:
+    """Return the words after each "from" and the "to" that follows it, or that precedes it."""
+    determiners, marks = load_roles()["determiners"], list[tuple[str, Word]]()
+    bare = [word for word in words if word.text not in determiners]
+    for before, word in pairwise(bare):
+        if before.text in ("from", "to") and word.kind in _MEANINGFUL:
+            marks.append((before.text, word))
+    ends, place = dict[tuple[str, str], tuple[Word, Word]](), 0
+    while place + 1 < len(marks):
+        (mark, word), (next_mark, next_word) = marks[place : place + 2]
+        if mark != next_mark:
+            start, end = (word, next_word) if mark == "from" else (next_word, word)
+            ends[start.text, end.text] = start, end
+            place += 1
+        place += 1
+    return ends
 
 
 def _find_places(word: Word, passage: Sequence[Word]) -> list[int]:

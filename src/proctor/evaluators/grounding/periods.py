@@ -14,6 +14,8 @@ from proctor.evaluators.tokenizer import Word
 
 _YEARS = "year"
 _MAX_DAY_DIGITS = 2
+# Groups of days, and "other days", may have amounts of their own beside single days.
+_DAYS = frozenset({"weekdays", "weekends"})
 _RANK = re.compile(r"([0-9]{1,2})(?:st|nd|rd|th)")
 
 
@@ -86,6 +88,8 @@ def _read_period(words: Sequence[Word], place: int) -> _Period | None:
             return _Period("first", ranks[int(rank[1]) - 1])
         return _Period(_YEARS, word.text) if YEAR.fullmatch(word.text) else None
     name = word.text.lower()
+    if name in _DAYS or (name == "other" and words[place + 1 : place + 2] and words[place + 1].text == "days"):
+        return _Period("monday", name)
     kind = _load_periods().get(name) or _load_periods().get(name := name.removesuffix("s"))
     if kind is None or (name in ("may", "march") and word.kind != "name"):
         return None

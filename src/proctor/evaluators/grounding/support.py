@@ -34,6 +34,7 @@ from proctor.evaluators.grounding.denials import find_polarity_changes
 from proctor.evaluators.grounding.doubts import find_doubts
 from proctor.evaluators.grounding.features import (
     Features,
+    complete_times,
     compute_logit,
     find_added_names,
     find_antonyms,
@@ -51,7 +52,16 @@ from proctor.evaluators.grounding.features import (
     select_near,
     to_value,
 )
-from proctor.evaluators.grounding.measures import find_changed_limits, find_changed_rates, find_changed_shares
+from proctor.evaluators.grounding.measures import (
+    find_base_words,
+    find_changed_bases,
+    find_changed_frequencies,
+    find_changed_limits,
+    find_changed_prices,
+    find_changed_rates,
+    find_changed_shares,
+    find_frequency_words,
+)
 from proctor.evaluators.grounding.periods import find_exchanged_periods
 from proctor.evaluators.grounding.statements import find_statement_words, mark_names
 from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable
@@ -388,8 +398,9 @@ def _split_text(text: str) -> list[str]:
 
 
 def _look_up_sentences(text: str, context: Iterable[str]) -> tuple[list[_Lookup], int]:
-    sentences = _split_text(join_split_numbers(text))
-    index = ContextIndex(map(join_split_numbers, context))
+    passages = [join_split_numbers(part) for part in context]
+    sentences = _split_text(complete_times(join_split_numbers(text), passages))
+    index = ContextIndex(passages)
     statements = [(sentence, find_statement_words(sentence)) for sentence in sentences[:MAX_SENTENCES]]
     lookups = [_look_up(sentence, words, index) for sentence, words in statements if words]
     return lookups, max(0, len(sentences) - MAX_SENTENCES)
@@ -487,8 +498,8 @@ def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
         changed = [*find_changed_entities(words, missing, near), *find_added_names(words, new, near, is_certain=True)]
         return clashes, changed if is_near or _is_bare(words) else []
     near = [passage.words for passage in lookup.context_index.find_window(words)]
-    units = find_units(words)
-    compared = [word for word in words if word not in units]
+    replaceable = find_units(words) | ((find_frequency_words(words) | find_base_words(words)) & set(missing))
+    compared = [word for word in words if word not in replaceable]
     overlap = measure_overlap(compared, near[0]) if near else 0.0
     # A sentence may join the facts of neighbors.
     joint_overlap = measure_overlap(compared, [word for part in near for word in part])
@@ -540,9 +551,11 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
     measures = [*find_changed_measures(words, passage), *find_changed_rates(words, passage)]
     measures += [*find_changed_limits(words, near), *find_changed_shares(words, passage)]
+    passages = [part.words for part in lookup.passages]
+    measures += [*find_changed_bases(words, passage), *find_changed_prices(words, [*near, *passages])]
+    measures += find_changed_frequencies(words, near, passages)
     clashes += [f"{measure} (not {other})" for measure, other in measures]
     # A passage about something else may have the number.
-    passages = [part.words for part in lookup.passages]
     clashes += [f"{amount} (not {other})" for amount, other, certain in find_moved_numbers(words, passages) if certain]
     clashes += find_exchanged_periods(words, [*passages, *near], index.find_words)
     # A negation in a neighbor about something else says nothing about the sentence.
@@ -553,7 +566,7 @@ def _find_clashes(lookup: _Lookup, near: Sequence[Sequence[Word]]) -> list[str]:
         (left.original, right.original)
         for left, right in dict.fromkeys(filter(None, exchanges))
         # Another passage may say it as the sentence does.
-        if not has_same_roles(words, (index.passages[i].words for i in index.find_common(left, right)))
+        if not has_same_roles(words, [index.passages[i].words for i in index.find_common(left, right)])
     ]
     numbers = find_exchanged_numbers(words, near)
     if not pairs_of_words and not numbers:
