@@ -48,9 +48,14 @@ _HALF_DAY = re.compile(
     re.IGNORECASE,
 )
 _CLOCK = re.compile(r"(?<![\w.,:])([0-9]{1,2}):([0-5][0-9])(?![\w:]|[.,][0-9])")
+_EARLY, _LATE = " in the morning", (" in the afternoon", " in the evening")
 # "It took 15:30" is 15 minutes and 30 seconds: two numbers, and no time of the day.
 _DURATION = re.compile(
     r"\b(?:took|takes?|lasts?|lasted) [0-9]{1,2}:(?=[0-5][0-9]\b)|\b[0-9]{1,2}:(?=[0-5][0-9]\s?(?:min|sec|hours?\b))"
+)
+_BARE_HOUR = re.compile(
+    r"(?<=\b(?:at|to|by) )([1-9]|1[0-2])(?: o['’]clock)?(?=( in the \w+)?(?:[.,;]?\s*\Z|[.,;]?\s[^0-9]))"
+    r"|(?<=\b(?:from) )([1-9]|1[0-2])(?= to [0-9])|(?<=\b(?:until|after) )([1-9]|1[0-2])(?=[.,;]?\s*\Z|[.,;]\s)"
 )
 _NOON = 12
 _DECADE = re.compile(r"(?<=\d{3}0) ?['’]s\b")
@@ -157,6 +162,8 @@ def complete_times(text: str, context: Collection[str]) -> str:
     'from 9:00 to 17:30'
     """
     known = {f"{int(match[1]):02}:{match[2]}" for part in context for match in _CLOCK.finditer(part)}
+    if known:
+        text = _complete_hours(text, context, known)
     if not known or any(int(match[1]) > _NOON or match[1][0] == "0" for match in _CLOCK.finditer(text)):
         return text
 
@@ -165,6 +172,21 @@ def complete_times(text: str, context: Collection[str]) -> str:
         return later if time not in known and later in known else match[0]
 
     return _CLOCK.sub(complete, text)
+
+
+def _complete_hours(text: str, context: Collection[str], known: Collection[str]) -> str:
+    """Write hours such as "at 9" as times that a context has, if it does not have the number itself."""
+
+    def complete(match: re.Match[str]) -> str:
+        number = match[1] or match[3] or match[4]
+        times = [f"{int(number):02}:00"] * (match[2] not in _LATE) + [f"{int(number) + _NOON}:00"] * (
+            match[2] != _EARLY
+        )
+        if any(re.search(rf"(?<![\w:.,]){number}(?![\w:]|[.,][0-9])", part) for part in context):
+            return match[0]
+        return next((time for time in times if time in known), match[0])
+
+    return _BARE_HOUR.sub(complete, text)
 
 
 def get_stem(word: Word) -> str:
