@@ -12,7 +12,6 @@ from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.language import explain_foreign, find_unknown_word
 from proctor.evaluators.measurements import make_limit_check
-from proctor.evaluators.numeric.context import MAX_YEAR, MIN_YEAR, describe_date
 from proctor.evaluators.numeric.parse import Decimal, ParsedNumber
 from proctor.evaluators.plain_values import (
     list_items,
@@ -126,6 +125,8 @@ def _score_answer(
         reason = number.doubt or f"the answer is {description}: {preview(number.text)}"
         return Score.skipped(f"{reason}; {ADVICE}", details)
     if number.category == "date" and not (_is_year(target) and re.search(r"[^\W\d_]{3}", number.text)):
+        from proctor.evaluators.numeric.context import describe_date
+
         return Score.skipped(f"{describe_date(number)}; {ADVICE}", details)
     if number.category == "calculation" and (is_match(number) or any(map(is_match, answer.rivals))):
         reason = f"the answer is a calculation without its result: {preview(number.text)}"
@@ -152,6 +153,8 @@ def _score_answer(
 
 def _is_year(target: ParsedNumber) -> bool:
     """Return whether a question may ask for a year, which a date with the name of a month answers."""
+    from proctor.evaluators.numeric.context import MAX_YEAR, MIN_YEAR
+
     return MIN_YEAR <= target.value < MAX_YEAR and target.value.denominator == 1
 
 
