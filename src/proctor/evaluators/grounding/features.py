@@ -57,6 +57,7 @@ _BARE_HOUR = re.compile(
     r"(?<=\b(?:at|to|by) )([1-9]|1[0-2])(?: o['’]clock)?(?=( in the \w+)?(?:[.,;]?\s*\Z|[.,;]?\s[^0-9]))"
     r"|(?<=\b(?:from) )([1-9]|1[0-2])(?= to [0-9])|(?<=\b(?:until|after) )([1-9]|1[0-2])(?=[.,;]?\s*\Z|[.,;]\s)"
 )
+_HOUR = re.compile(r"(?<![\w:.,])(?:[1-9]|1[0-2])(?![\w:]|[.,][0-9])")
 _NOON = 12
 _DECADE = re.compile(r"(?<=\d{3}0) ?['’]s\b")
 _BRACKET = re.compile(r"-[LR][RSC]B-")
@@ -176,13 +177,14 @@ def complete_times(text: str, context: Collection[str]) -> str:
 
 def _complete_hours(text: str, context: Collection[str], known: Collection[str]) -> str:
     """Write hours such as "at 9" as times that a context has, if it does not have the number itself."""
+    hours = {match[0] for part in context for match in _HOUR.finditer(part)}
 
     def complete(match: re.Match[str]) -> str:
         number = match[1] or match[3] or match[4]
         times = [f"{int(number):02}:00"] * (match[2] not in _LATE) + [f"{int(number) + _NOON}:00"] * (
             match[2] != _EARLY
         )
-        if any(re.search(rf"(?<![\w:.,]){number}(?![\w:]|[.,][0-9])", part) for part in context):
+        if number in hours:
             return match[0]
         return next((time for time in times if time in known), match[0])
 
